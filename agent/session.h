@@ -1,0 +1,99 @@
+// One session: its log file (one writer, lock file) and the folds of it. Appending numbers, writes and tells observers in
+// order under one mutex; fdatasync happens outside it. Any thread may append; getters return values.
+// The session mutex is taken before any queue's; observers must not append and must not block.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/event.h"
+#include "base/clock.h"
+#include "base/error.h"
+
+namespace agent {
+
+// What is not logged but shown while it happens.
+struct LiveDelta {
+  enum class Kind { text, thought, tool_output } kind = Kind::text;
+  std::string id;  // message id, or call id
+  std::string_view text;
+};
+
+struct Observer {
+  std::function<void(const Event&)> on_event;
+  std::function<void(const LiveDelta&)> on_delta;
+};
+
+// A per-session setting is its last event; empty = the composition's default.
+struct Settings {
+  std::optional<sandbox::Mode> mode;
+  std::optional<ApprovalPolicy> approval;
+  std::optional<std::string> preset;
+};
+
+struct LogOptions {
+  std::string root;  // <state>/sessions
+  bool chunks = false;
+};
+
+class Session {
+ public:
+  // <root>/<cwd slug>/<id>/session.jsonl, folders 0700, file 0600, locked.
+  static base::Result<std::shared_ptr<Session>> create(const LogOptions& options, const std::string& cwd, base::World world);
+  // Finds the session by id, cuts a torn tail, refuses damage before it (corrupt, naming line and byte), closes an open
+  // turn as interrupted with results for its calls that say whether they started. busy when another process has it.
+  // The events are given to `replay` in order, after that repair.
+  static base::Result<std::shared_ptr<Session>> load(const LogOptions& options, const std::string& id, base::World world,
+                                                     const std::function<void(const Event&)>& replay);
+  ~Session();
+
+  const std::string& id() const;
+  const std::string& cwd() const;         // canonical, immutable
+  const std::string& folder() const;      // beside the log: spill files, large contents
+  const base::World& world() const;
+
+  // A log that cannot be written fails here, and every later append fails with the same error.
+  base::Result<void> append(Payload payload);
+  base::Result<void> sync();
+
+  void set_observer(Observer observer);  // one (the front end); replaces
+  void delta(const LiveDelta& delta);    // to the observer, in order with events
+
+  Settings settings() const;
+  std::string title() const;
+  std::int64_t next_turn() const;
+  bool turn_open() const;
+
+  // The retained conversation and what enters it next.
+  std::vector<event::InboxItem> inbox() const;
+  std::optional<event::UserMessage> last_context() const;  // newest retained message with a snapshot source
+  std::optional<event::RequestHeader> last_header() const;
+  std::optional<std::string> last_user_text() const;
+  // The messages of the next request, each encoded once by `adapter` and kept (re-encoded when the adapter changes).
+  std::vector<llm::WireMessage> wire_messages(const std::shared_ptr<llm::LlmAdapter>& adapter);
+  bool call_id_used(const std::string& call_id) const;
+
+  // `grounded`: an earlier result of this session was denied for the same tool and key (path, or command + workdir).
+  bool denied_before(const std::string& tool_name, const std::string& key) const;
+
+ private:
+  Session();
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Reads a log without taking it: everything before the first damage. For sessions list/show/requests and replay.
+struct ReadLog {
+  std::vector<Event> events;
+  std::optional<base::Error> damage;
+};
+base::Result<ReadLog> read_log(const std::string& file);
+base::Result<std::string> find_log(const LogOptions& options, const std::string& id);
+// Every request body the log implies, in order, regenerated: one per step/start that was followed by an answer or error.
+std::vector<std::string> regenerate_requests(const std::vector<Event>& events, const llm::LlmAdapter& adapter);
+
+}  // namespace agent

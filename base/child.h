@@ -1,0 +1,73 @@
+// One child command under its own reaper. Every command of the product (confined, unconfined, probes, hooks later) is
+// started as `call-init ... -- argv`: native/call-init.c says what the reaper does and defines both pipes' protocol.
+// The agent is no subreaper and waits only for its own pids.
+//
+// Life: start() -> read stdout/stderr through the descriptors -> wait_exit() (the direct child ended) -> finish()
+// (closes the control pipe: whatever the call still has running is killed; waits for the reaper). Destroying a Child
+// does finish(). One thread drives a Child; terminate()/kill_all() may be called from any thread.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/fd.h"
+
+namespace base {
+
+struct ChildOptions {
+  std::vector<std::string> argv;                          // argv[0] absolute, or looked up in `env`'s PATH
+  std::vector<std::pair<std::string, std::string>> env;   // the whole environment
+  std::string cwd;                                        // absolute
+  std::string call_init;                                  // absolute path of the helper
+  bool launcher_status = false;  // also open descriptor 3 of the child for a launcher's status pipe (landlock-run)
+  bool inherit_stdio = false;    // stdin is /dev/null; with this, stdin/stdout/stderr are the caller's (confine, run by hand)
+};
+
+// Why a command did not start. A failed chdir and a failed exec are different facts.
+struct StartFailure {
+  enum class Step { chdir, exec_reaper, exec_command, other } step = Step::other;
+  int error_number = 0;
+  std::string text() const;
+};
+
+struct ChildExit {
+  std::optional<StartFailure> start_failure;
+  int exit_code = -1;  // valid when signal == 0 and !start_failure
+  int signal = 0;
+};
+
+class Child {
+ public:
+  // Fails only when this process could not fork or make pipes; everything later is in ChildExit.
+  static Result<std::unique_ptr<Child>> start(const ChildOptions& options);
+  ~Child();
+
+  int out() const;              // read ends, non-blocking; -1 with inherit_stdio
+  int err() const;
+  int launcher_status() const;  // read end of the child's descriptor 3, or -1
+  int status_fd() const;        // becomes readable when wait_exit() would not block
+
+  // Waits for the direct child to end (not for its descendants).
+  Result<ChildExit> wait_exit(const StopFd& stop, std::optional<std::chrono::steady_clock::time_point> deadline);
+
+  void terminate();  // SIGTERM to every descendant, once; returns at once
+  // Closes the control pipe: SIGKILL to every descendant until none is left, and waits for the reaper. Returns how many
+  // descendants were still running after the direct child had ended (0 when it was the direct child that was killed).
+  int finish();
+
+ private:
+  Child();
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Directory of the running executable's helpers: beside it, or ../libexec/acp-agent. Never PATH, never the environment.
+Result<std::string> helper_path(const std::string& name);
+
+}  // namespace base

@@ -1,0 +1,42 @@
+// The product's Sandbox: this platform's chain of backends, or an operator's own runner. Linux: bwrap (with landlock-run
+// inside where the kernel has Landlock), then landlock-run; each probed by running its real profile and seeing a forbidden
+// write fail and an allowed one work. macOS: Seatbelt, sole candidate, not probed. Elsewhere: empty chain, fails closed.
+// Thread-safe; one probe at a time; the verdict is cached until report_runner_failure().
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sandbox/sandbox.h"
+
+namespace sandbox {
+
+struct LocalSandboxOptions {
+  std::vector<std::string> chain;           // empty: the platform's; names "bwrap", "landlock", "seatbelt"
+  std::vector<std::string> runner_command;  // an operator's bwrap-compatible runner: skips chain and probe
+  std::vector<std::string> runner_failure_signatures;  // required with runner_command, single non-empty lines
+  std::chrono::milliseconds probe_timeout{5000};
+  Host host;
+  std::string launcher;   // landlock-run, absolute; "" when it is not installed (then no Landlock)
+  std::string call_init;  // absolute
+};
+
+std::unique_ptr<Sandbox> make_local_sandbox(LocalSandboxOptions options);
+
+// The profiles, as pure functions so that tests compare each with writable_roots().
+struct ProfileInput {
+  Policy policy;
+  std::vector<std::string> roots;
+  std::string cwd;
+  Host host;
+  std::string launcher;  // "" = no inner launcher
+  std::vector<std::string> argv;
+};
+std::vector<std::string> bwrap_argv(const std::string& bwrap, const ProfileInput& input);
+std::vector<std::string> landlock_argv(const ProfileInput& input);
+std::string seatbelt_profile(const ProfileInput& input);
+std::vector<std::string> seatbelt_argv(const ProfileInput& input);
+
+}  // namespace sandbox

@@ -1,0 +1,52 @@
+// What a call may change: the closed mode vocabulary, the policy that rides each call, and the one function that says
+// which folders a policy may write. File effects only: network and process visibility are not claimed. Pure; any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+
+namespace sandbox {
+
+// Narrow to wide.
+enum class Mode { read_only, workspace_write, danger_full_access };
+std::string_view mode_name(Mode mode);  // "read-only", "workspace-write", "danger-full-access"
+std::optional<Mode> parse_mode(std::string_view name);
+inline bool strictly_wider(Mode wanted, Mode than) { return static_cast<int>(wanted) > static_cast<int>(than); }
+
+// Complete, resolved once per call, a mandatory parameter of everything below. Nothing below reads session state.
+struct Policy {
+  Mode mode = Mode::read_only;
+  std::string workspace_root;        // canonical, absolute
+  std::string session_id;
+  std::vector<std::string> protect;  // workspace-relative paths kept read-only in workspace-write
+};
+
+// Facts of this host and process that the roots depend on; read once at start.
+struct Host {
+  std::string home;       // "" when unknown
+  std::string tmpdir;     // $TMPDIR, "" when unset
+  std::string state_dir;  // the agent's state folder (may not exist yet), canonical as far as it exists
+};
+Host read_host(const std::string& state_dir);
+
+// realpath with `..` resolved after links; not_found / fs_permission_denied as they are.
+base::Result<std::string> canonical_path(const std::string& path);
+// The deepest existing ancestor made canonical, the rest appended lexically ("." dropped; ".." in the rest is refused).
+base::Result<std::string> canonical_target(const std::string& absolute_path);
+bool path_within(std::string_view path, std::string_view root);  // both canonical; true for the root itself
+
+// One world: every backend profile and the in-process fence take their writable set from here.
+// read-only: none. workspace-write: workspace root, /tmp, $TMPDIR; canonical, existing, deduplicated; /tmp and $TMPDIR are
+// dropped if missing, `/`, $HOME, or an ancestor of the agent's state. A workspace root of `/` is refused
+// (sandbox_unavailable). danger-full-access never comes here.
+base::Result<std::vector<std::string>> writable_roots(const Policy& policy, const Host& host);
+// The state folder when it lies below a writable root: a backend must re-bind it read-only or refuse.
+std::optional<std::string> state_below_roots(const std::vector<std::string>& roots, const Host& host);
+// The TMPDIR a child gets: kept if in the set, else /tmp.
+std::string child_tmpdir(const std::vector<std::string>& roots, const Host& host);
+
+}  // namespace sandbox
