@@ -36,6 +36,12 @@ class ApprovalService {
   // Logs approval/asked and approval/decided as a pair before it returns. `never` is rejected before any answerer.
   // Needs an open turn.
   ApprovalOutcome ask(Session& session, const ApprovalRequest& request, std::stop_token stop);
+  // The same, telling a rejection by the policy `never` from one by a user.
+  struct Decision {
+    ApprovalOutcome outcome = ApprovalOutcome::unavailable;
+    bool by_policy = false;
+  };
+  Decision decide(Session& session, const ApprovalRequest& request, std::stop_token stop);
 
  private:
   struct State;

@@ -33,6 +33,7 @@ struct Preset { std::string id; sandbox::Mode mode; ApprovalPolicy approval; };
 struct ContextSection {
   std::string name;  // "sandbox:policy"
   std::function<std::string(const Session&)> text;
+  int order = 100;  // smaller comes first; equal: in the order of mounting
 };
 
 struct LoopOptions {

@@ -1,11 +1,17 @@
 // One session: its log file (one writer, lock file) and the folds of it. Appending numbers, writes and tells observers in
 // order under one mutex; fdatasync happens outside it. Any thread may append; getters return values.
-// The session mutex is taken before any queue's; observers must not append and must not block.
+// The session mutex is taken before any queue's; observers must not append and must not block. They may call getters, which
+// take another, leaf mutex.
+//
+// append() also keeps the grammar of a log (docs/log-format.md): an event that would break it (a second result for a call, a
+// message before every call has its result, a step outside a turn) is refused with `internal` and nothing is written. So
+// in every request each call has exactly one result.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +32,9 @@ struct LiveDelta {
 struct Observer {
   std::function<void(const Event&)> on_event;
   std::function<void(const LiveDelta&)> on_delta;
+  // Backpressure: called by the driver between deltas, holding no lock, before it reads more from the model. Returns when
+  // the front end's queue is short again, or on stop. May be empty.
+  std::function<void(std::stop_token)> wait_drained;
 };
 
 // A per-session setting is its last event; empty = the composition's default.
@@ -58,10 +67,13 @@ class Session {
 
   // A log that cannot be written fails here, and every later append fails with the same error.
   base::Result<void> append(Payload payload);
+  // Several events that belong together: one write, and no getter sees some of them.
+  base::Result<void> append_all(std::vector<Payload> payloads);
   base::Result<void> sync();
 
   void set_observer(Observer observer);  // one (the front end); replaces
   void delta(const LiveDelta& delta);    // to the observer, in order with events
+  void wait_drained(std::stop_token stop);  // the observer's; holds no lock
 
   Settings settings() const;
   std::string title() const;
@@ -79,6 +91,8 @@ class Session {
 
   // `grounded`: an earlier result of this session was denied for the same tool and key (path, or command + workdir).
   bool denied_before(const std::string& tool_name, const std::string& key) const;
+  // In this turn the user rejected a call of this tool with JSON-equal arguments, escalation fields left out.
+  bool rejected_in_turn(const std::string& tool_name, const base::Json& arguments) const;
 
  private:
   Session();
@@ -93,7 +107,10 @@ struct ReadLog {
 };
 base::Result<ReadLog> read_log(const std::string& file);
 base::Result<std::string> find_log(const LogOptions& options, const std::string& id);
-// Every request body the log implies, in order, regenerated: one per step/start that was followed by an answer or error.
+base::Result<event::Header> read_log_header(const std::string& file);
+// Every request body that was sent, in order, byte for byte: one for each llm/retry, one for each assistant/message (also
+// an interrupted one), one for a turn/end {error} whose step got no answer. A step cut off by the death of the process
+// counts only when its answer was logged.
 std::vector<std::string> regenerate_requests(const std::vector<Event>& events, const llm::LlmAdapter& adapter);
 
 }  // namespace agent

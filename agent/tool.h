@@ -38,7 +38,8 @@ struct CallView {
 
 // Outcome of a call. `facts` members with a meaning outside the tool: denied (bool), denied_key (string: canonical path, or
 // command + "\n" + workdir), sandbox_unavailable (bool), escalated (bool), escalation (outcome text when one was asked or
-// refused), mode (effective mode). The rest is the tool's own.
+// refused), mode (effective mode), aborted (bool: stopped while it ran; the loop adds it to an error outcome that came after
+// a stop). The rest is the tool's own. A successful outcome should carry denied_key too: it settles an earlier denial.
 struct ToolOutcome {
   std::string content;
   bool is_error = false;

@@ -1,0 +1,32 @@
+// The runtime context: one user-role message that states the current policies (contract.md 3). Composed from the
+// sections of the composition, compared before every step with what the conversation already says, and appended whole when
+// absent or different; never rewritten, never in the system prompt. Pure; any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/services.h"
+#include "agent/session.h"
+
+namespace agent {
+
+// Sections of the policy plugins, for their mount step. They copy what they need, so `services` may move afterwards; mount
+// the seam first (services.policy and services.host, services.approval).
+ContextSection sandbox_policy_section(const Services& services);
+ContextSection approval_policy_section(const Services& services);
+
+using ContextTexts = std::vector<std::pair<std::string, std::string>>;  // name, text
+
+ContextTexts compose_context(const Services& services, const Session& session);
+event::UserMessage context_message(const ContextTexts& sections);
+bool is_context(const base::JsonPtr& source);  // source of a runtime context message
+
+// The message to append before this step, or nothing when `retained` (the newest context message of the conversation)
+// already says the same.
+std::optional<event::UserMessage> reconcile_context(const ContextTexts& wanted,
+                                                    const std::optional<event::UserMessage>& retained);
+
+}  // namespace agent
