@@ -49,7 +49,8 @@ class Reply {
 };
 
 // How a queued notification takes in a later one instead of queueing it. The last queued message of the same `stream`
-// (an ordering domain: a session id) with an equal non-empty `key` is given to `merge`, which changes it in place.
+// (an ordering domain: a session id) with an equal non-empty `key` is given to `merge`, which changes it in place. An
+// answer or a request queued in between is a fence: what comes after it is never merged into what stands before it.
 struct Merge {
   std::string stream;
   std::string key;
@@ -58,6 +59,7 @@ struct Merge {
 
 class RpcPeer {
  public:
+  // An exception of a handler is logged; the request it had is answered with an internal error.
   struct Handlers {
     std::function<void(const std::string& method, const Json& params, const Json& id, Reply reply)> on_request;
     std::function<void(const std::string& method, const Json& params)> on_notification;
@@ -80,7 +82,8 @@ class RpcPeer {
   void notify(const std::string& method, Json params, Merge merge = {});
 
   using OnAnswer = std::function<void(tl::expected<JsonPtr, RpcError>)>;
-  // Sends a request; on_answer is called once, on the reader thread or, at the end, on the thread that ends the peer.
+  // Sends a request; on_answer is called once, on the reader thread or, at the end, on the thread that ends the peer, or,
+  // when the peer has ended already, at once on the caller's: hold no lock that on_answer takes.
   // Returns its id for cancel_call.
   std::int64_t call(const std::string& method, Json params, OnAnswer on_answer);
   // Sends $/cancel_request for one of our own calls; its answer still arrives through on_answer. Unknown id: nothing.
@@ -95,6 +98,7 @@ class RpcPeer {
   void shutdown(std::chrono::milliseconds drain);
 
  private:
+  friend class Reply;
   struct State;
   std::shared_ptr<State> state_;
 };
