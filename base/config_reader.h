@@ -1,7 +1,7 @@
 // Reads cordis.yml. A ConfigFile is the parsed text; a ConfigReader walks one `config` map and records every fault
 // (unknown key, missing key, wrong type, out of range, duplicate key, anchor, merge key, unknown tag, depth) with file and
 // line instead of stopping at the first. yaml-cpp stays inside config_reader.cc; no exception leaves it.
-// Keys are snake_case; the camelCase spelling of the same key is accepted. Values may be `!env NAME`, `!env NAME default`,
+// Keys are snake_case; the camelCase spelling of the same key is accepted, both at once are a duplicate. Values may be `!env NAME`, `!env NAME default`,
 // `!cwd`, `!!js process.cwd()`, `!!js process.env.NAME ?? 'text'`; any other tag or `!!js` text is a fault. One thread.
 #pragma once
 
@@ -34,6 +34,7 @@ struct ConfigWorld {
 class ConfigReader {
  public:
   struct Node;  // opaque
+  // `where` names the map's owner and stands before each fault's text; empty: nothing does. `faults` outlives the reader.
   ConfigReader(std::shared_ptr<const Node> node, std::string where, std::vector<Fault>* faults);
 
   // Each marks the key as known. Absent: the default. Wrong: a fault, and the default. An `!env NAME` without a default
@@ -54,11 +55,15 @@ class ConfigReader {
   // A key this plugin knows only to refuse: when present, a fault with this text.
   void refuse(std::string_view key, std::string text);
   void fault(std::string_view key, std::string text);  // at the key's line, or the entry's when absent
-  // Reports every key nobody asked for. Call once, last.
+  // Reports every key nobody asked for, with the nearest known one. Call once, last.
   void finish();
   int line() const;
 
  private:
+  // The value of a key, marked as known; null when there is none. Reports an empty one and a second spelling.
+  const Node* take(std::string_view key);
+  void report(int line, std::string text);
+
   std::shared_ptr<const Node> node_;
   std::string where_;
   std::vector<Fault>* faults_;
