@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs golden cases: snapshots/<case>/ against a built agent. See README.md beside this file.
 
-  run.py --agent build/release/acp-agent --schema …/schema.json [--update] [--keep] [CASE…]
+  run.py --agent build/release/acp-agent --installed-schema tests/clients/install.sh [--update] [--keep] [CASE…]
 
 Each case runs on every runner it names. A runner that does not work here is skipped with the kernel's reason; with
 CI=true that fails, and elsewhere at least one confining runner must have run.
@@ -109,13 +109,19 @@ def run_case(name, options, schema, unavailable):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--agent", required=True, type=shlex.split, help="the binary, with a wrapper if need be")
-    parser.add_argument("--schema", required=True, help="the protocol's schema.json")
+    parser.add_argument("--schema", help="the protocol's schema.json")
+    parser.add_argument("--installed-schema", metavar="INSTALL", help="the script that installs the pinned SDK, which has it")
     parser.add_argument("--update", action="store_true", help="record what the first runner gives, compare the others")
     parser.add_argument("--keep", action="store_true", help="keep the folders below /var/tmp")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("cases", nargs="*")
     options = parser.parse_args()
     options.agent[-1] = os.path.abspath(options.agent[-1])
+    if options.installed_schema:
+        folder = subprocess.run([options.installed_schema], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+        options.schema = os.path.join(folder, "node_modules/@agentclientprotocol/sdk/schema/v1/schema.json")
+    if not options.schema:
+        parser.error("--schema or --installed-schema is needed")
     schema = Schema(options.schema)
     cases = options.cases or sorted(n for n in os.listdir(os.path.join(SOURCE, "snapshots"))
                                     if os.path.exists(os.path.join(SOURCE, "snapshots", n, "case.json")))
