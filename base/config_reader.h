@@ -1,7 +1,8 @@
 // Reads cordis.yml. A ConfigFile is the parsed text; a ConfigReader walks one `config` map and records every fault
-// (unknown key, missing key, wrong type, out of range, duplicate key, anchor, merge key, unknown tag, depth) with file and
-// line instead of stopping at the first. yaml-cpp stays inside config_reader.cc; no exception leaves it.
-// Keys are snake_case; the camelCase spelling of the same key is accepted, both at once are a duplicate. Values may be `!env NAME`, `!env NAME default`,
+// (unknown key, missing key, wrong type, out of range, duplicate key, anchor, merge key, unknown tag, depth) with file
+// and line instead of stopping at the first. yaml-cpp stays inside config_reader.cc; no exception leaves it. Keys are
+// snake_case; the camelCase spelling of the same key is accepted, both at once are a duplicate. Values may be `!env
+// NAME`, `!env NAME default`,
 // `!cwd`, `!!js process.cwd()`, `!!js process.env.NAME ?? 'text'`; any other tag or `!!js` text is a fault. One thread.
 #pragma once
 
@@ -34,7 +35,8 @@ struct ConfigWorld {
 class ConfigReader {
  public:
   struct Node;  // opaque
-  // `where` names the map's owner and stands before each fault's text; empty: nothing does. `faults` outlives the reader.
+  // `where` names the map's owner and stands before each fault's text; empty: nothing does. `faults` outlives the
+  // reader.
   ConfigReader(std::shared_ptr<const Node> node, std::string where, std::vector<Fault>* faults);
 
   // Each marks the key as known. Absent: the default. Wrong: a fault, and the default. An `!env NAME` without a default
@@ -47,9 +49,9 @@ class ConfigReader {
   // One of `choices`; a fault lists them.
   std::string choice(std::string_view key, std::string fallback, const std::vector<std::string>& choices);
   std::vector<std::string> strings(std::string_view key, std::vector<std::string> fallback);
-  std::vector<std::pair<std::string, std::string>> string_map(std::string_view key);  // in file order
-  std::vector<ConfigReader> maps(std::string_view key);                               // a list of maps
-  std::vector<std::pair<std::string, ConfigReader>> named_maps(std::string_view key); // name -> map, in file order
+  std::vector<std::pair<std::string, std::string>> string_map(std::string_view key);   // in file order
+  std::vector<ConfigReader> maps(std::string_view key);                                // a list of maps
+  std::vector<std::pair<std::string, ConfigReader>> named_maps(std::string_view key);  // name -> map, in file order
   bool has(std::string_view key) const;
 
   // A key this plugin knows only to refuse: when present, a fault with this text.
@@ -74,7 +76,7 @@ struct ConfigEntry {
   std::string id;
   std::string name;  // plugin, with a leading @deepseek-ai/dsh- dropped
   int line = 0;
-  std::string written_name;  // as in the file
+  std::string written_name;                          // as in the file
   std::shared_ptr<const ConfigReader::Node> config;  // an empty map when the entry has none
 };
 

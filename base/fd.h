@@ -58,8 +58,10 @@ class StopFd {
 Result<void> wait_fd(int fd, short events, const StopFd& stop,
                      std::optional<std::chrono::steady_clock::time_point> deadline = std::nullopt);
 
-Result<void> write_all(int fd, std::string_view bytes);        // blocking; EINTR retried
-Result<std::string> read_file(const std::string& path, std::size_t limit);  // `limit` error when longer; never blocks on a FIFO
-Result<void> write_file(const std::string& path, std::string_view bytes, unsigned mode);  // plain create/truncate; tests and helpers
+Result<void> write_all(int fd, std::string_view bytes);  // blocking; EINTR retried
+Result<std::string> read_file(const std::string& path,
+                              std::size_t limit);  // `limit` error when longer; never blocks on a FIFO
+Result<void> write_file(const std::string& path, std::string_view bytes,
+                        unsigned mode);  // plain create/truncate; tests and helpers
 
 }  // namespace base

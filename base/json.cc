@@ -35,7 +35,9 @@ Result<void> check_shape(std::string_view text) {
       continue;
     }
     switch (c) {
-      case '"': in_string = true; break;
+      case '"':
+        in_string = true;
+        break;
       case '[':
       case '{':
         if (++depth > static_cast<std::size_t>(max_json_depth)) {
@@ -54,7 +56,8 @@ Result<void> check_shape(std::string_view text) {
           return fail(ErrorCode::malformed, fmt::format("JSON objects with too many members at byte {}", i + 1));
         }
         break;
-      default: break;
+      default:
+        break;
     }
   }
   return {};

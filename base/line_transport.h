@@ -18,7 +18,8 @@ enum class ReadLine { line, end, too_long };
 class LineTransport {
  public:
   virtual ~LineTransport() = default;
-  // Replaces `line` (without the line end). too_long: a line over the limit was skipped in bounded memory; reading goes on.
+  // Replaces `line` (without the line end). too_long: a line over the limit was skipped in bounded memory; reading goes
+  // on.
   virtual ReadLine read(std::string& line) = 0;
   // One whole line, newline added here. False: the other side is gone, or took nothing for `patience`.
   virtual bool write(std::string_view line, std::chrono::milliseconds patience) = 0;

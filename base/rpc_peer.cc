@@ -67,7 +67,9 @@ struct RpcPeer::State {
   void dispatch(std::string_view line, const std::shared_ptr<State>& self);
   void request(Json id, const std::string& method, const Json& params, const std::shared_ptr<State>& self);
   void answer(const Json& message);
-  void invalid(Json id, int code, std::string text) { enqueue(error_message(std::move(id), {code, std::move(text), {}})); }
+  void invalid(Json id, int code, std::string text) {
+    enqueue(error_message(std::move(id), {code, std::move(text), {}}));
+  }
   void end();
   bool over_high_water() REQUIRES(mutex) { return queued_bytes >= options.high_water && !writer_dead && !ended; }
 
@@ -78,8 +80,8 @@ struct RpcPeer::State {
   mutable Mutex mutex;
   CondVar changed;
   Queue queue GUARDED_BY(mutex);
-  // The last queued message of each stream, while nothing outside any stream (an answer, a request) was queued after it:
-  // such a message is a fence, so that a later update cannot slip in before it.
+  // The last queued message of each stream, while nothing outside any stream (an answer, a request) was queued after
+  // it: such a message is a fence, so that a later update cannot slip in before it.
   std::unordered_map<std::string, Queue::iterator> last_of_stream GUARDED_BY(mutex);
   std::size_t queued_bytes GUARDED_BY(mutex) = 0;  // the message being written included
   bool writing GUARDED_BY(mutex) = false;
@@ -150,7 +152,8 @@ void RpcPeer::State::dispatch(std::string_view line, const std::shared_ptr<State
   auto parsed = parse_json(line);
   if (!parsed) return invalid(nullptr, rpc_code::parse_error, "parse error: " + parsed.error().message);
   const Json& message = *parsed;
-  if (message.is_array()) return invalid(nullptr, rpc_code::invalid_request, "invalid request: batches are not supported");
+  if (message.is_array())
+    return invalid(nullptr, rpc_code::invalid_request, "invalid request: batches are not supported");
   if (!message.is_object()) return invalid(nullptr, rpc_code::invalid_request, "invalid request: not an object");
 
   const Json* id = find(message, "id");
@@ -280,7 +283,8 @@ void RpcPeer::run() {
       case ReadLine::too_long:
         state->invalid(nullptr, rpc_code::invalid_request, "invalid request: the line is too long");
         break;
-      case ReadLine::end: return state->end();
+      case ReadLine::end:
+        return state->end();
     }
   }
 }

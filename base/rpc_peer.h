@@ -31,8 +31,8 @@ struct RpcError {
   JsonPtr data;  // null: no data member
 };
 
-// Answers one request exactly once: dropping it unanswered sends an internal error; a second answer is logged and dropped.
-// Movable, any thread. Outlives the peer harmlessly.
+// Answers one request exactly once: dropping it unanswered sends an internal error; a second answer is logged and
+// dropped. Movable, any thread. Outlives the peer harmlessly.
 class Reply {
  public:
   Reply(Reply&&) noexcept;
@@ -82,9 +82,9 @@ class RpcPeer {
   void notify(const std::string& method, Json params, Merge merge = {});
 
   using OnAnswer = std::function<void(tl::expected<JsonPtr, RpcError>)>;
-  // Sends a request; on_answer is called once, on the reader thread or, at the end, on the thread that ends the peer, or,
-  // when the peer has ended already, at once on the caller's: hold no lock that on_answer takes.
-  // Returns its id for cancel_call.
+  // Sends a request; on_answer is called once, on the reader thread or, at the end, on the thread that ends the peer,
+  // or, when the peer has ended already, at once on the caller's: hold no lock that on_answer takes. Returns its id for
+  // cancel_call.
   std::int64_t call(const std::string& method, Json params, OnAnswer on_answer);
   // Sends $/cancel_request for one of our own calls; its answer still arrives through on_answer. Unknown id: nothing.
   void cancel_call(std::int64_t id);

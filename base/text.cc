@@ -1,5 +1,6 @@
-// Terminal sequences are taken out by a small hand-written scanner: what is wanted is the text a person would have seen,
-// in one pass over untrusted bytes, and no packaged library does that without drawing a screen. UTF-8 is utf8proc's.
+// Terminal sequences are taken out by a small hand-written scanner: what is wanted is the text a person would have
+// seen, in one pass over untrusted bytes, and no packaged library does that without drawing a screen. UTF-8 is
+// utf8proc's.
 #include "base/text.h"
 
 #include <fmt/format.h>
@@ -94,7 +95,8 @@ class TerminalText {
   std::size_t c1(std::string_view text, std::size_t i) {
     const auto code = static_cast<unsigned char>(text[i + 1]);
     if (code == 0x9b) return csi(text, i + 2);
-    if (code == 0x9d || code == 0x90 || code == 0x98 || code == 0x9e || code == 0x9f) return control_string(text, i + 2);
+    if (code == 0x9d || code == 0x90 || code == 0x98 || code == 0x9e || code == 0x9f)
+      return control_string(text, i + 2);
     return i + 2;
   }
 
@@ -109,8 +111,8 @@ class TerminalText {
     return i + 1;
   }
 
-  // OSC, DCS, SOS, PM, APC: up to BEL, ST, CAN or SUB. An end of line ends one too: an unterminated sequence must not hide
-  // the rest of the output.
+  // OSC, DCS, SOS, PM, APC: up to BEL, ST, CAN or SUB. An end of line ends one too: an unterminated sequence must not
+  // hide the rest of the output.
   std::size_t control_string(std::string_view text, std::size_t i) {
     for (; i < text.size(); ++i) {
       const char c = text[i];

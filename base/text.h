@@ -10,12 +10,12 @@ namespace base {
 bool valid_utf8(std::string_view bytes);
 // Invalid sequences and NUL become U+FFFD.
 std::string to_utf8(std::string_view bytes);
-// For output of commands: to_utf8, then terminal sequences (CSI, OSC, DCS, charset) removed, other C0 controls but \n and
-// \t removed, and each line that was redrawn with carriage returns reduced to its last drawing; CRLF is a line end.
+// For output of commands: to_utf8, then terminal sequences (CSI, OSC, DCS, charset) removed, other C0 controls but \n
+// and \t removed, and each line that was redrawn with carriage returns reduced to its last drawing; CRLF is a line end.
 std::string clean_terminal_text(std::string_view bytes);
 // At most `limit` bytes, cut at a character border, "…" appended when cut.
 std::string ellipsize(std::string_view text, std::size_t limit);
-std::string to_lower(std::string_view text);  // ASCII
+std::string to_lower(std::string_view text);                                  // ASCII
 bool contains_ignoring_case(std::string_view text, std::string_view needle);  // ASCII
 std::string_view trim(std::string_view text);
 

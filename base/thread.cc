@@ -64,8 +64,7 @@ Thread::Thread(std::string name, std::function<void()> entry) {
   started_ = true;
 }
 
-Thread::Thread(Thread&& other) noexcept
-    : thread_(other.thread_), started_(std::exchange(other.started_, false)) {}
+Thread::Thread(Thread&& other) noexcept : thread_(other.thread_), started_(std::exchange(other.started_, false)) {}
 
 Thread& Thread::operator=(Thread&& other) noexcept {
   if (this != &other) {
