@@ -2,6 +2,7 @@
 // a field here and a Seam in plugin.h. Owned by main for the life of the process.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -44,6 +45,19 @@ struct LoopOptions {
   std::vector<std::int64_t> retry_delays_ms{500, 1000, 2000, 4000, 8000};  // one per retry; jitter is added
 };
 
+// A fact that a plugin mounted later may still turn on: copies share it, and a copy outlives a moved Services.
+class SharedFlag {
+ public:
+  SharedFlag& operator=(bool value) {
+    *value_ = value;
+    return *this;
+  }
+  operator bool() const { return *value_; }
+
+ private:
+  std::shared_ptr<std::atomic<bool>> value_ = std::make_shared<std::atomic<bool>>(false);
+};
+
 struct FrontEnd { std::string name; std::string surface; };
 
 struct Services {
@@ -52,7 +66,7 @@ struct Services {
   std::shared_ptr<sandbox::Sandbox> sandbox;
   std::shared_ptr<sandbox::ShellExecutor> shell;
   std::shared_ptr<sandbox::Fs> fs;
-  bool fs_observation = false;  // read before change is enforced
+  SharedFlag fs_observation;  // read before change is enforced
   std::shared_ptr<ApprovalService> approval;
   std::vector<Preset> presets;
   std::vector<std::shared_ptr<Tool>> tools;
@@ -65,6 +79,8 @@ struct Services {
 };
 
 Capabilities capabilities(const Services& services);
+// By entry id; a plugin's or protocol's name stands for its first route. Null: none.
+const llm::Route* named_route(const Services& services, const std::string& wanted);
 const llm::Route* choose_route(const Services& services);  // null: none ready; see route_missing()
 std::string route_missing(const Services& services);       // what to set
 // Approved one-shot mode > last event of the session > default; the session's cwd > the configured root.

@@ -17,6 +17,7 @@
 namespace sandbox {
 
 inline constexpr std::size_t shell_output_limit = 64'000;  // bytes kept per stream, head and tail
+inline constexpr std::size_t shell_live_limit = 256 * 1024;
 inline constexpr std::uint64_t spill_call_limit = 64ull << 20;
 inline constexpr std::uint64_t spill_session_limit = 512ull << 20;
 
@@ -29,16 +30,14 @@ struct ShellOptions {
   std::string call_init;
 };
 
-// Why a running call is being ended; first cause wins.
-enum class StopKind { cancel, shutdown };
-
 struct ShellRequest {
   std::string command;
   std::string workdir;                            // absolute
   Policy policy;                                  // mandatory
   std::optional<std::chrono::milliseconds> timeout;  // clamped to max_timeout
   std::string spill_dir;                          // where the full output goes when it is cut; "" = nowhere
-  std::function<void(std::string_view)> on_output;   // live output as it comes, both streams; may be empty
+  // Live output, both streams, cleaned, by the line; at most shell_live_limit bytes a call. May be empty; may block.
+  std::function<void(std::string_view)> on_output;
 };
 
 struct ShellOutcome {
@@ -50,7 +49,7 @@ struct ShellOutcome {
   bool cancelled = false;
   bool denied = false;
   std::string denial_source;       // "text"; "observed" later
-  bool runner_failed = false;      // then nothing of the command is to be trusted to have run
+  bool runner_failed = false;      // the command did not run (text rules: is taken not to have run)
   std::string runner_failure;      // what the runner said
   Mode mode = Mode::danger_full_access;  // effective
   std::optional<Enforcement> enforcement;  // absent when unconfined
@@ -71,14 +70,18 @@ class ShellExecutor {
   bool confines() const { return sandbox_ != nullptr; }
   const ShellOptions& options() const { return options_; }
 
-  // Errors (nothing of the command ran): sandbox_unavailable, command_start (bad workdir, bash missing), cancelled
-  // (stopped before start). Everything else is an outcome.
+  // Errors (nothing of the command ran): sandbox_unavailable (no backend, or its runner cannot be started), command_start
+  // (bad workdir, bash missing, command too long), cancelled (stopped before start). Everything else is an outcome, a
+  // runner that started and failed included: runner_failed, to be reported as SANDBOX_UNAVAILABLE.
   base::Result<ShellOutcome> run(const ShellRequest& request, std::stop_token stop);
 
   // The same start-up for one argv with the caller's stdio, for `acp-agent confine`. Returns the exit code a shell
   // would show (128+n for signals).
   base::Result<int> run_attached(const std::vector<std::string>& argv, const std::string& cwd, const Policy& policy,
                                  std::stop_token stop);
+
+  // From now on nothing starts, and running calls are killed at once instead of being given their grace. Any thread.
+  void shutdown() { shutdown_.request_stop(); }
 
   // The environment a child gets for this policy (contract.md 6). Exposed for tests.
   std::vector<std::pair<std::string, std::string>> child_environment(const Policy& policy,
@@ -87,6 +90,7 @@ class ShellExecutor {
  private:
   ShellOptions options_;
   std::shared_ptr<Sandbox> sandbox_;
+  std::stop_source shutdown_;
 };
 
 }  // namespace sandbox
