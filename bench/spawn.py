@@ -80,10 +80,8 @@ class Command:
                     said += data
                 if not data:
                     waiting.discard(fd)
-                elif fd == status[0] and data.rstrip().rsplit(b"\n", 1)[-1].startswith((b"E", b"K")) and control[1] is not None:
-                    pass
-            if len(waiting) == 1 and status[0] in waiting and b"\nE" in b"\n" + said:
-                break
+            if waiting == {status[0]} and b"\nE" in b"\n" + said:
+                break                # as the agent: the exit is known and the output is at its end
         seconds = time.monotonic() - start
         for fd in (out[0], err[0], control[1], status[0], *(p[0] for p in extra)):
             os.close(fd)

@@ -48,17 +48,17 @@ class Schema:
             kind = value["update"].get("sessionUpdate")
             if kind not in UPDATE_DEFS:
                 return [f"unknown sessionUpdate {kind!r}"]
-            faults = self._errors({"$ref": f"#/$defs/{UPDATE_DEFS[kind]}"}, value["update"])
+            faults = self._errors({"$ref": f"#/$defs/{UPDATE_DEFS[kind]}"}, value["update"], lint=False)
             if faults:
                 return faults
         return self._errors({"$ref": f"#/$defs/{name}"}, value)
 
-    def _errors(self, schema, value):
+    def _errors(self, schema, value, lint=True):
         faults = []
         for error in self._validator(schema).iter_errors(value):
             where = "/".join(str(p) for p in error.absolute_path)
             faults.append(f"{where or '(top)'}: {error.message[:300]}")
-        if not faults:
+        if not faults and lint:
             self._unknown(schema, value, "", faults)
         return faults
 
