@@ -45,6 +45,7 @@ class LlmAdapter {
   virtual ~LlmAdapter() = default;
   // Wire form of one message. The whole body is head(header) + messages joined by "," + "]}"; `messages` is the last
   // member, so the next body without its closing "]}" starts with this one without its own.
+  // Empty: the message has nothing this wire may carry (an assistant with neither text nor calls), and is left out.
   virtual std::string encode(const Message& message) const = 0;
   virtual std::string head(const RequestHeader& header) const = 0;  // up to and including "messages":[ and the system message
   // Blocks until the answer is complete. Stopping ends it within 100 ms in every state, with code cancelled.
@@ -54,6 +55,8 @@ class LlmAdapter {
 };
 
 std::string request_body(const LlmAdapter& adapter, const RequestHeader& header, const std::vector<WireMessage>& messages);
+// The same from a head already made; for adapters.
+std::string join_body(std::string head, const std::vector<WireMessage>& messages);
 
 // A composed model route.
 struct Route {
