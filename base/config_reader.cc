@@ -66,7 +66,7 @@ std::optional<std::string> unquoted(std::string_view text) {
 
 // Turns yaml-cpp's events into Nodes. Working on events instead of YAML::Node keeps the order of members, sees both of
 // two equal keys, never expands an alias, and can stop at the depth limit.
-class TreeBuilder final : public YAML::EventHandler {
+class TreeBuilder : public YAML::EventHandler {
  public:
   struct TooDeep {};
 
@@ -74,9 +74,8 @@ class TreeBuilder final : public YAML::EventHandler {
       : file_(file), world_(world), faults_(faults) {}
 
   std::shared_ptr<Node> root() const { return root_; }
-  int document_line() const { return document_line_; }
 
-  void OnDocumentStart(const YAML::Mark& mark) override { document_line_ = mark.line + 1; }
+  void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
   void OnAnchor(const YAML::Mark&, const std::string&) override {}
 
@@ -257,7 +256,16 @@ class TreeBuilder final : public YAML::EventHandler {
   std::vector<Fault>& faults_;
   std::vector<Frame> stack_;
   std::shared_ptr<Node> root_;
-  int document_line_ = 1;
+};
+
+// Stops at the first sign of more than one document.
+class SecondDocument final : public TreeBuilder {
+ public:
+  struct Found {
+    int line = 0;
+  };
+  using TreeBuilder::TreeBuilder;
+  void OnDocumentStart(const YAML::Mark& mark) override { throw Found{mark.line + 1}; }
 };
 
 std::shared_ptr<const Node> empty_map(const std::string& file, int line) {
@@ -339,11 +347,13 @@ ConfigFile parse_config(std::string file, std::string_view text, const ConfigWor
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
     parser.HandleNextDocument(tree);
-    std::vector<Fault> ignored;
-    TreeBuilder second(out.file, world, ignored);
-    if (parser.HandleNextDocument(second)) fault(second.document_line(), "a second document; one file is one list");
+    SecondDocument second(out.file, world, out.faults);
+    parser.HandleNextDocument(second);
   } catch (const TreeBuilder::TooDeep&) {
     return out;  // reported by the builder
+  } catch (const SecondDocument::Found& found) {
+    fault(found.line, "a second document, or text outside the list: one file is one list of entries");
+    return out;
   } catch (const YAML::Exception& error) {
     fault(std::max(error.mark.line, -1) + 1, "invalid YAML: " + error.msg);
     return out;

@@ -32,8 +32,9 @@ TEST_CASE("parse_json names the byte of a fault") {
 }
 
 TEST_CASE("parse_json refuses what is not one strict JSON value") {
-  const char* const bad[] = {"",        "   ",      "{} {}",        "{}x",     "[1,]", "{\"a\":1,}",  "'a'",
-                             "\"\xff\"", "\"\xed\xa0\x80\"", "\"\\ud800\"", "1e999", "NaN", "\"a\nb\"", "// c\n1"};
+  const char* const bad[] = {
+      "",      "   ", "{} {}",    "{}x",    "[1,]", "{\"a\":1,}", "'a'", "\"\xff\"", "\"\xed\xa0\x80\"", "\"\\ud800\"",
+      "1e999", "NaN", "\"a\nb\"", "// c\n1"};
   for (const char* text : bad) {
     INFO(text);
     CHECK_FALSE(base::parse_json(text));
@@ -81,8 +82,7 @@ TEST_CASE("dump replaces invalid UTF-8 instead of throwing") {
 }
 
 TEST_CASE("typed look-ups never throw") {
-  const auto value = base::parse_json(
-      R"({"s":"x","i":-3,"b":true,"big":18446744073709551615,"f":1.0,"n":null})");
+  const auto value = base::parse_json(R"({"s":"x","i":-3,"b":true,"big":18446744073709551615,"f":1.0,"n":null})");
   REQUIRE(value);
   CHECK(base::get_string(*value, "s") == "x");
   CHECK(base::get_int(*value, "i") == -3);

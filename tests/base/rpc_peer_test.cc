@@ -69,9 +69,7 @@ void join_text(Json& queued, Json&& later) {
   queued["text"] = queued["text"].get<std::string>() + later["text"].get<std::string>();
 }
 
-base::Merge chunk(const std::string& session, const std::string& message) {
-  return {session, message, join_text};
-}
+base::Merge chunk(const std::string& session, const std::string& message) { return {session, message, join_text}; }
 
 // Holds the writer inside on_write until released, so that what a test queues meets a writer that is behind.
 struct Gate {

@@ -24,7 +24,8 @@ TEST_CASE("valid_utf8 is strict") {
 
 TEST_CASE("to_utf8 replaces what is invalid, and NUL") {
   CHECK(base::to_utf8("ok \xc3\xa9") == "ok \xc3\xa9");
-  CHECK(base::to_utf8("a\xff""b") == "a" + fffd + "b");
+  CHECK(base::to_utf8("a\xff"
+                      "b") == "a" + fffd + "b");
   CHECK(base::to_utf8("a\0b\0"s) == "a" + fffd + "b" + fffd);
   CHECK(base::valid_utf8(base::to_utf8("\xe2\x82\xed\xa0\x80\xf4\x90\x80\x80\xc0\xaf")));
 }
@@ -35,7 +36,9 @@ TEST_CASE("terminal sequences are removed") {
   CHECK(base::clean_terminal_text("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\") == "link");
   CHECK(base::clean_terminal_text("\x1bPq#0;2\x1b\\after") == "after");
   CHECK(base::clean_terminal_text("\x1b(Bx\x1b=y\x1b") == "xy");
-  CHECK(base::clean_terminal_text("\xc2\x9b""31mred\xc2\x9d""t\xc2\x9cz") == "redz");
+  CHECK(base::clean_terminal_text("\xc2\x9b"
+                                  "31mred\xc2\x9d"
+                                  "t\xc2\x9cz") == "redz");
   CHECK(base::clean_terminal_text("a\x08\x07\x0b\x7f\tb\n") == "a\tb\n");
 }
 

@@ -12,9 +12,8 @@
 TEST_CASE("a thread runs its entry, has a name and joins") {
   std::string name(16, '\0');
   {
-    base::Thread thread("a-name-too-long-for-the-kernel", [&] {
-      pthread_getname_np(pthread_self(), name.data(), name.size());
-    });
+    base::Thread thread("a-name-too-long-for-the-kernel",
+                        [&] { pthread_getname_np(pthread_self(), name.data(), name.size()); });
     CHECK(thread.joinable());
   }
   CHECK(std::string(name.c_str()) == "a-name-too-long");
