@@ -1,5 +1,6 @@
 #include "base/line_transport.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -262,6 +263,19 @@ class MemoryTransport final : public LineTransport {
 };
 
 }  // namespace
+
+Result<std::unique_ptr<LineTransport>> stdio_transport() {
+  Fd in(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+  Fd out(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
+  if (!in || !out) return fail(ErrorCode::io, "stdin or stdout is closed; the client must open both");
+  const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!null) return fail_errno("cannot open /dev/null", errno);
+  const bool has_stderr = ::fcntl(STDERR_FILENO, F_GETFD) >= 0;
+  if (::dup2(null.get(), STDIN_FILENO) < 0 || ::dup2(has_stderr ? STDERR_FILENO : null.get(), STDOUT_FILENO) < 0) {
+    return fail_errno("cannot take over stdin and stdout", errno);
+  }
+  return fd_transport(std::move(in), std::move(out));
+}
 
 std::unique_ptr<LineTransport> fd_transport(Fd in, Fd out, std::size_t line_limit) {
   return std::make_unique<FdTransport>(std::move(in), std::move(out), line_limit);

@@ -31,6 +31,9 @@ class LineTransport {
 
 inline constexpr std::size_t max_line_bytes = 64u << 20;  // a 20 MB prompt is taken, an endless line is not
 
+// The protocol on this process's stdin and stdout. Takes both over: afterwards 0 is /dev/null and 1 is stderr, so
+// nothing but the transport can write to the client, whatever a library prints. Fails when either is closed. Call once.
+Result<std::unique_ptr<LineTransport>> stdio_transport();
 // The descriptors may be shared with other processes (stdin and stdout are), so their flags are left as they are.
 std::unique_ptr<LineTransport> fd_transport(Fd in, Fd out, std::size_t line_limit = max_line_bytes);
 // Each direction holds a few lines, as a pipe does; an end that is closed or destroyed is gone for the other.

@@ -244,3 +244,36 @@ TEST_CASE("a memory pair is as bounded and as impatient as a pipe") {
   }
   CHECK(line == "small");
 }
+
+TEST_CASE("stdio_transport takes stdin and stdout away from everyone else") {
+  base::Pipe in = base::make_pipe().value();
+  base::Pipe out = base::make_pipe().value();
+  const base::Fd old_in(::dup(STDIN_FILENO)), old_out(::dup(STDOUT_FILENO)), old_err(::dup(STDERR_FILENO));
+  const base::Fd null(::open("/dev/null", O_RDWR));
+  const auto restore = [&] {
+    ::dup2(old_in.get(), STDIN_FILENO);
+    ::dup2(old_out.get(), STDOUT_FILENO);
+    ::dup2(old_err.get(), STDERR_FILENO);
+  };
+  ::dup2(in.read.get(), STDIN_FILENO);
+  ::dup2(out.write.get(), STDOUT_FILENO);
+  ::dup2(null.get(), STDERR_FILENO);
+  auto transport = base::stdio_transport();
+  (void)!::write(STDOUT_FILENO, "stray\n", 6);
+  char byte = 0;
+  const ssize_t from_stdin = ::read(STDIN_FILENO, &byte, 1);
+  restore();
+  REQUIRE(transport);
+  CHECK(from_stdin == 0);
+  REQUIRE(base::write_all(in.write.get(), "hello\n"));
+  std::string line;
+  CHECK((*transport)->read(line) == ReadLine::line);
+  CHECK(line == "hello");
+  CHECK((*transport)->write("answer", patient));
+  CHECK(read_available(out.read.get()) == "answer\n");
+
+  ::close(STDIN_FILENO);
+  const bool refused = !base::stdio_transport();
+  restore();
+  CHECK(refused);
+}
