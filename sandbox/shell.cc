@@ -8,7 +8,9 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <sstream>
 
 #include "base/child.h"
 #include "base/fd.h"
@@ -309,9 +311,30 @@ base::Result<ShellOutcome> ShellExecutor::run(const ShellRequest& request, std::
   return outcome;
 }
 
+namespace {
+
+// A misspelt program would look like a failed runner from outside the confinement.
+base::Result<void> check_program(const std::string& name) {
+  std::vector<std::string> candidates;
+  if (name.find('/') != std::string::npos) {
+    candidates.push_back(name);
+  } else {
+    const char* path = getenv("PATH");
+    std::istringstream folders(path != nullptr ? path : "/usr/bin:/bin");
+    for (std::string folder; std::getline(folders, folder, ':');) candidates.push_back((folder.empty() ? "." : folder) + "/" + name);
+  }
+  for (const std::string& candidate : candidates) {
+    if (access(candidate.c_str(), X_OK) == 0) return {};
+  }
+  return base::fail(base::ErrorCode::command_start, name + ": no such program");
+}
+
+}  // namespace
+
 base::Result<int> ShellExecutor::run_attached(const std::vector<std::string>& argv, const std::string& cwd,
                                               const Policy& policy, std::stop_token stop) {
   if (argv.empty()) return base::fail(base::ErrorCode::invalid_argument, "no command given");
+  if (auto found = check_program(argv.front()); !found) return tl::unexpected(found.error());
   auto start = start_child(*this, sandbox_.get(), argv, cwd, policy, true, stop);
   if (!start) return tl::unexpected(start.error());
   base::Child& child = *start->child;

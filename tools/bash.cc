@@ -155,7 +155,7 @@ std::string BashTool::markers(const sandbox::ShellOutcome& outcome, const agent:
                      outcome.stragglers_killed == 1 ? " was" : "es were"));
   if (outcome.denied) line(denial_lines(outcome.mode, shell_->confines(), approval_.get(), context.session));
   if (outcome.timed_out) line(fmt::format("[timed out after {}ms]", outcome.timeout.count()));
-  if (outcome.cancelled) line("[aborted]");
+  if (outcome.cancelled) line("[aborted: the turn was cancelled while this command ran]");
   if (!outcome.signal.empty()) {
     line("[killed by signal: " + outcome.signal + "]");
   } else if (outcome.exit_code.value_or(0) != 0) {

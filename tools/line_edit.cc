@@ -35,7 +35,7 @@ class LfView {
   }
   bool is_crlf(std::size_t at) const { return std::binary_search(crlf_.begin(), crlf_.end(), at); }
 
-  // The line end that lines put in at [begin, end) get when there is none to replace.
+  // The line end of the line that `end` is in, or of the one before it: for lines put in where none is replaced.
   bool crlf_around(std::size_t begin, std::size_t end) const {
     const std::size_t next = text.find('\n', end);
     if (next != std::string::npos) return is_crlf(next);
@@ -54,7 +54,7 @@ std::string with_line_ends(std::string_view fresh, const LfView& view, std::size
   std::vector<bool> kinds;
   for (std::size_t at = view.text.find('\n', begin); at != std::string::npos && at < end; at = view.text.find('\n', at + 1))
     kinds.push_back(view.is_crlf(at));
-  const bool otherwise = kinds.empty() ? view.crlf_around(begin, end) : kinds.back();
+  const bool otherwise = view.crlf_around(begin, end);
   std::string result;
   std::size_t line = 0;
   for (const char c : fresh) {

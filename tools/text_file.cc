@@ -114,6 +114,7 @@ std::variant<TextFile, BinaryFile> decode_file(std::string_view bytes) {
   if (little || big) {
     if (auto text = from_utf16(bytes.substr(2), little))
       return TextFile{little ? Encoding::utf16_le : Encoding::utf16_be, std::move(*text)};
+    return BinaryFile{binary_kind(bytes)};
   }
   if (bytes.substr(0, sniffed).find('\0') != std::string_view::npos) return BinaryFile{binary_kind(bytes)};
   if (!base::valid_utf8(bytes)) {
