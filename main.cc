@@ -1,1 +1,41 @@
-int main() { return 2; }
+#include <malloc.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <string_view>
+
+#include "base/log.h"
+#include "cli/program.h"
+#include "cli/signals.h"
+#include "plugins.h"
+
+namespace {
+
+void set_log_level() {
+  const char* level = std::getenv("ACP_AGENT_LOG");
+  const std::string_view wanted = level ? level : "";
+  if (wanted == "debug") base::set_log_level(base::LogLevel::debug);
+  if (wanted == "info") base::set_log_level(base::LogLevel::info);
+  if (wanted == "error") base::set_log_level(base::LogLevel::error);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // First: until then a child of the same user could read the keys in this process's environment and memory.
+  prctl(PR_SET_DUMPABLE, 0);
+  const rlimit no_core{0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+  std::signal(SIGPIPE, SIG_IGN);  // a TLS shutdown on a closed socket raises it; writers see EPIPE
+  mallopt(M_ARENA_MAX, 2);
+  set_log_level();
+
+  cli::Signals signals;
+  cli::Program program;
+  program.version = ACP_AGENT_VERSION;
+  program.plugins = plugins::table();
+  program.signals = &signals;
+  return cli::dispatch(program, argc, argv);
+}

@@ -12,21 +12,6 @@ bool has(const std::vector<Seam>& seams, Seam seam) {
   return std::find(seams.begin(), seams.end(), seam) != seams.end();
 }
 
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      diagonal = above;
-    }
-  }
-  return row[b.size()];
-}
-
 const Plugin* find_plugin(const std::vector<Plugin>& plugins, std::string_view name) {
   for (const Plugin& plugin : plugins) {
     if (plugin.name == name) return &plugin;
@@ -34,20 +19,11 @@ const Plugin* find_plugin(const std::vector<Plugin>& plugins, std::string_view n
   return nullptr;
 }
 
-// The plugin a misspelt name most likely means; null when none is near.
-const Plugin* nearest_plugin(const std::vector<Plugin>& plugins, std::string_view name) {
-  const Plugin* best = nullptr;
-  std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;
-  // A name is foreign text: nobody misspells a plugin at this length, and the distance is quadratic.
-  if (name.size() > 64) return nullptr;
-  for (const Plugin& plugin : plugins) {
-    const std::size_t distance = edit_distance(name, plugin.name);
-    if (distance < best_distance) {
-      best = &plugin;
-      best_distance = distance;
-    }
-  }
-  return best;
+std::vector<std::string> sorted_names(const std::vector<Plugin>& plugins) {
+  std::vector<std::string> names;
+  for (const Plugin& plugin : plugins) names.push_back(plugin.name);
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 std::string join(const std::vector<std::string>& items, std::string_view separator, std::string_view last_separator) {
@@ -88,11 +64,13 @@ class Composer {
       if (item.plugin) {
         ConfigureContext own = context;
         own.entry_id = entry.id;
-        base::ConfigReader reader(entry.config, file_.file, &out_.faults);
+        base::ConfigReader reader(entry.config, "", &out_.faults);
         item.mount = item.plugin->configure(reader, own);
         reader.finish();
       } else {
-        item.presumed = nearest_plugin(plugins_, entry.name);
+        const std::vector<std::string> names = sorted_names(plugins_);
+        if (const std::string* near = base::nearest_name(entry.name, names))
+          item.presumed = find_plugin(plugins_, *near);
         unknown_name(item);
       }
       for (const Seam seam : item.gives()) {
@@ -140,12 +118,9 @@ class Composer {
   }
 
   void unknown_name(const Item& item) {
-    std::vector<std::string> names;
-    for (const Plugin& plugin : plugins_) names.push_back(plugin.name);
-    std::sort(names.begin(), names.end());
     std::string text = fmt::format("there is no plugin `{}`", item.entry->written_name);
     text += item.presumed ? fmt::format("; did you mean {}?", item.presumed->name) : ".";
-    fault(item, text + " Plugins: " + join(names, ", ", ", "));
+    fault(item, text + " Plugins: " + join(sorted_names(plugins_), ", ", ", "));
   }
 
   void given_twice(std::size_t i) {

@@ -3,20 +3,16 @@
 #include <fmt/format.h>
 
 namespace agent {
-namespace {
 
-// By entry id first; a plugin's or protocol's name stands for its first route.
 const llm::Route* named_route(const Services& services, const std::string& wanted) {
   for (const llm::Route& route : services.routes) {
     if (route.id == wanted) return &route;
   }
   for (const llm::Route& route : services.routes) {
-    if (route.protocol == wanted || "llm-" + route.protocol == wanted) return &route;
+    if (!route.chosen_only && (route.protocol == wanted || "llm-" + route.protocol == wanted)) return &route;
   }
   return nullptr;
 }
-
-}  // namespace
 
 Capabilities capabilities(const Services& services) {
   Capabilities found;

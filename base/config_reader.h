@@ -27,6 +27,9 @@ struct Fault {
 };
 std::string to_string(const Fault& fault);  // "cordis.yml:12: text"
 
+// The known word a misspelt one most likely means; null when none is near.
+const std::string* nearest_name(std::string_view word, const std::vector<std::string>& known);
+
 struct ConfigWorld {
   std::function<std::optional<std::string>(const std::string&)> env;
   std::string cwd;

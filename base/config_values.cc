@@ -87,8 +87,20 @@ std::string snake_case(std::string_view key) {
 }
 
 std::string suggestion(std::string_view word, const std::vector<std::string>& known) {
-  if (word.size() > 64) return {};
-  const std::string snake = snake_case(word);
+  const std::string* nearest = nearest_name(word, known);
+  return nearest == nullptr ? std::string() : fmt::format("; did you mean `{}`?", *nearest);
+}
+
+bool is_boolean(std::string_view text) { return text == "true" || text == "false"; }
+
+}  // namespace config
+
+using config::cite;
+using config::suggestion;
+
+const std::string* nearest_name(std::string_view word, const std::vector<std::string>& known) {
+  if (word.size() > 64) return nullptr;
+  const std::string snake = config::snake_case(word);
   std::size_t best = std::min<std::size_t>(3, snake.size() / 2 + 1);
   const std::string* nearest = nullptr;
   for (const std::string& candidate : known) {
@@ -99,15 +111,8 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& kn
       nearest = &candidate;
     }
   }
-  return nullptr == nearest ? std::string() : fmt::format("; did you mean `{}`?", *nearest);
+  return nearest;
 }
-
-bool is_boolean(std::string_view text) { return text == "true" || text == "false"; }
-
-}  // namespace config
-
-using config::cite;
-using config::suggestion;
 
 std::string to_string(const Fault& fault) {
   return fault.line > 0 ? fmt::format("{}:{}: {}", fault.file, fault.line, fault.text)

@@ -1,0 +1,103 @@
+// `acp-agent doctor`: what works on this machine, in words. Runs the sandbox's real probes; asks no model and no
+// network.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/child.h"
+#include "cli/exit_code.h"
+#include "cli/output.h"
+#include "cli/program.h"
+#include "cli/signals.h"
+
+namespace cli {
+namespace {
+
+std::string helper_line(const char* name) {
+  const base::Result<std::string> path = base::helper_path(name);
+  return fmt::format("  {}: {}\n", name, path ? *path : "MISSING (" + path.error().message + ")");
+}
+
+std::string route_lines(const agent::Services& services) {
+  std::string text;
+  const llm::Route* chosen = agent::choose_route(services);
+  for (const llm::Route& route : services.routes) {
+    const std::string state = route.ready ? "ready" : "not ready: " + route.missing;
+    const char* remark = &route == chosen    ? " (used)"
+                         : route.chosen_only ? " (only when chosen by ACP_AGENT_ROUTE)"
+                                             : "";
+    text += fmt::format("  {}: {}, model {}{}\n", route.id, state, route.model, remark);
+  }
+  if (!chosen) text += "  No prompt can be answered yet. " + agent::route_missing(services) + "\n";
+  return text;
+}
+
+// What is surprising about a root, as it would be for a session in this folder.
+std::string root_warnings(const sandbox::Policy& policy, const sandbox::Host& host) {
+  std::string text;
+  if (policy.workspace_root == "/") text += "  warning: / is no workspace root; start in a project folder\n";
+  if (!host.home.empty() && policy.workspace_root == host.home) {
+    text += "  warning: the workspace root is your home folder; a command may change everything of yours in it\n";
+  }
+  if (policy.mode != sandbox::Mode::workspace_write) return text;
+  const base::Result<std::vector<std::string>> roots = sandbox::writable_roots(policy, host);
+  if (!roots) return text + "  warning: " + roots.error().message + "\n";
+  for (const std::string& root : *roots) text += fmt::format("  writable: {}\n", root);
+  if (const auto below = sandbox::state_below_roots(*roots, host)) {
+    text +=
+        fmt::format("  warning: the agent's state ({}) is below a writable root; XDG_STATE_HOME moves it\n", *below);
+  }
+  return text;
+}
+
+}  // namespace
+
+int doctor(const Program& program, const Options& options) {
+  const Loaded loaded = load(program, options);
+  std::string text =
+      fmt::format("acp-agent {}\ncomposition: {}\nstate folder: {}\nhelpers:\n", program.version,
+                  loaded.source.name.empty() ? "(none)" : loaded.source.name,
+                  loaded.state_dir.empty() ? "(none: no home folder; set XDG_STATE_HOME)" : loaded.state_dir);
+  text += helper_line("call-init") + helper_line("landlock-run");
+  if (geteuid() == 0)
+    text += "warning: running as root; confinement is weaker and mistakes are dearer than as an ordinary user\n";
+  if (!sound(loaded)) {
+    (void)print(text);
+    return exit_status::usage;
+  }
+
+  const agent::Services& services = loaded.composition.services;
+  text += "model routes:\n" + route_lines(services);
+  int code = exit_status::done;
+  if (!services.policy) {
+    text += "sandbox: none composed; commands and file changes run with all your rights\n";
+  } else {
+    sandbox::Policy policy;
+    policy.mode = services.policy->mode;
+    policy.workspace_root = services.policy->workspace_root;
+    text += fmt::format("sandbox: {}, workspace root {} (a session's own folder goes first)\n",
+                        sandbox::mode_name(policy.mode), policy.workspace_root);
+    text += root_warnings(policy, services.host);
+  }
+  if (services.sandbox) {
+    std::stop_source stop;
+    program.signals->on_end([stop](int) mutable { stop.request_stop(); });
+    for (const std::string& line : services.sandbox->describe(stop.get_token())) text += "  " + line + "\n";
+    // Confining a read-only command has no other condition than a working backend.
+    sandbox::Policy probe;
+    probe.workspace_root = services.policy->workspace_root;
+    const auto confined = services.sandbox->confine({"true"}, probe, "/", stop.get_token());
+    program.signals->on_end({});
+    if (const int signal = program.signals->first(); signal != 0) return 128 + signal;
+    if (confined) {
+      text += fmt::format("  used: {}, {}\n", confined->backend, sandbox::to_string(confined->enforcement));
+    } else {
+      text += fmt::format("  NOT USABLE: {}\n", confined.error().message);
+      code = exit_status::sandbox_unavailable;
+    }
+  }
+  if (services.shell) text += fmt::format("commands: {}\n", services.shell->confines() ? "confined" : "NOT confined");
+  if (services.fs) text += fmt::format("file tools: {}\n", services.fs->confines() ? "confined" : "NOT confined");
+  return print(text) ? code : exit_status::failed;
+}
+
+}  // namespace cli

@@ -1,0 +1,107 @@
+#include "cli/options.h"
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <sstream>
+
+namespace cli {
+namespace {
+
+const std::vector<std::string> mode_names = {"read-only", "workspace-write", "danger-full-access"};
+
+constexpr const char* about =
+    "A coding agent that speaks the Agent Client Protocol on stdin and stdout.\n"
+    "Commands and file changes run in a file sandbox; cordis.yml says what the agent consists of.";
+
+constexpr const char* exit_codes =
+    "Exit codes: 0 done, 1 failed, 2 usage or composition, 3 refused or denied, 4 limit reached, 5 sandbox\n"
+    "unavailable, 75 try again later, 130 interrupted, 143 terminated.";
+
+}  // namespace
+
+std::variant<Options, ParseEnd> parse_options(int argc, char** argv, const std::string& version) {
+  Options options;
+  if (argc <= 1) return options;
+  if (argc == 2 && std::string_view(argv[1]) == "acp") {
+    options.command = Command::acp;
+    return options;
+  }
+
+  CLI::App app(about, "acp-agent");
+  app.footer(exit_codes);
+  app.set_version_flag("--version", "acp-agent " + version);
+  app.require_subcommand(0, 1);
+  app.fallthrough();
+  bool print_config = false;
+  app.add_option("--config", options.config, "The composition to use instead of the one that is found")
+      ->type_name("FILE");
+  app.add_flag("--print-config", print_config, "Print the composition with its variables filled in and secrets hidden");
+
+  std::string mode, approve = "never";
+  const auto add_mode = [&](CLI::App* command, const std::string& text) {
+    command->add_option("--mode", mode, text)->check(CLI::IsMember(mode_names))->type_name("MODE");
+  };
+
+  CLI::App* acp = app.add_subcommand("acp", "Speak the protocol on stdin and stdout (also without a subcommand)");
+
+  CLI::App* run = app.add_subcommand("run", "Do one prompt and end; the answer goes to stdout, activity to stderr");
+  run->add_option("--cwd", options.cwd, "The session's folder (default: the current one)")->type_name("DIR");
+  run->add_option("--approve", approve, "Wider access after a denial: never (default), or always, once per call")
+      ->check(CLI::IsMember({"never", "always"}))
+      ->type_name("never|always");
+  add_mode(run, "The sandbox mode instead of the composition's");
+  run->add_option("prompt", options.prompt, "What to do; - reads it from stdin")->required()->type_name("");
+
+  CLI::App* check = app.add_subcommand("check", "Say what is wrong with the composition, without starting");
+
+  CLI::App* confine = app.add_subcommand("confine", "Run one command exactly as a tool call would be");
+  add_mode(confine, "The sandbox mode (default: the composition's)");
+  confine->add_option("--root", options.root, "The workspace root (default: the current folder)")->type_name("DIR");
+  confine->add_option("--runner", options.runner, "Use this backend only")
+      ->check(CLI::IsMember({"bwrap", "landlock", "seatbelt"}))
+      ->type_name("NAME");
+  confine->add_option("argv", options.argv, "The command, after --")->required()->type_name("");
+  confine->positionals_at_end();
+
+  CLI::App* doctor = app.add_subcommand("doctor", "Say what works here: sandbox, model routes, folders");
+
+  CLI::App* sessions = app.add_subcommand("sessions", "Look at kept sessions");
+  sessions->require_subcommand(1);
+  sessions->fallthrough();
+  const std::map<std::string, std::pair<SessionsAction, std::string>> actions = {
+      {"list", {SessionsAction::list, "One line a session, newest first"}},
+      {"show", {SessionsAction::show, "What happened, for reading"}},
+      {"requests", {SessionsAction::requests, "The model requests, regenerated from the log, one a line"}},
+      {"export", {SessionsAction::export_log, "The log up to its first damage"}}};
+  for (const auto& [name, action] : actions) {
+    CLI::App* sub = sessions->add_subcommand(name, action.second);
+    if (action.first != SessionsAction::list) {
+      sub->add_option("id", options.session, "The session's id")->required()->type_name("");
+    }
+    sub->callback([&options, which = action.first] { options.action = which; });
+  }
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    std::ostringstream out, err;
+    const bool success = app.exit(error, out, err) == 0;
+    return ParseEnd{success ? 0 : 2, success ? out.str() : err.str()};
+  }
+
+  if (acp->parsed()) options.command = Command::acp;
+  if (run->parsed()) options.command = Command::run;
+  if (check->parsed()) options.command = Command::check;
+  if (confine->parsed()) options.command = Command::confine;
+  if (doctor->parsed()) options.command = Command::doctor;
+  if (sessions->parsed()) options.command = Command::sessions;
+  if (print_config) {
+    if (options.command != Command::bare) return ParseEnd{2, "--print-config stands alone\n"};
+    options.command = Command::print_config;
+  }
+  options.mode = sandbox::parse_mode(mode);
+  options.approve = approve == "always" ? agent::ApprovalPolicy::ask : agent::ApprovalPolicy::never;
+  return options;
+}
+
+}  // namespace cli

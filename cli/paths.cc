@@ -1,0 +1,84 @@
+#include "cli/paths.h"
+
+#include <fmt/format.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <vector>
+
+#include "assets.h"
+#include "base/fd.h"
+
+namespace cli {
+namespace {
+
+constexpr std::size_t config_limit = 1u << 20;
+
+bool is_absolute(const std::string& path) { return !path.empty() && path.front() == '/'; }
+
+std::string xdg_folder(const Env& env, const char* variable, const char* below_home) {
+  if (const auto value = env(variable); value && is_absolute(*value)) return *value;
+  const std::string home = home_folder(env);
+  return home.empty() ? "" : home + below_home;
+}
+
+base::Result<ConfigSource> read_config(const std::string& path) {
+  base::Result<std::string> text = base::read_file(path, config_limit);
+  if (!text) return tl::unexpected<base::Error>(text.error());
+  return ConfigSource{path, std::move(*text)};
+}
+
+}  // namespace
+
+Env process_env() {
+  return [](const std::string& name) -> std::optional<std::string> {
+    const char* value = std::getenv(name.c_str());
+    if (!value) return std::nullopt;
+    return std::string(value);
+  };
+}
+
+std::string home_folder(const Env& env) {
+  if (const auto home = env("HOME"); home && is_absolute(*home)) return *home;
+  std::vector<char> buffer(16 * 1024);
+  passwd entry{};
+  passwd* found = nullptr;
+  if (getpwuid_r(getuid(), &entry, buffer.data(), buffer.size(), &found) != 0 || !found) return {};
+  return is_absolute(found->pw_dir) ? found->pw_dir : "";
+}
+
+std::string state_folder(const Env& env) {
+  const std::string folder = xdg_folder(env, "XDG_STATE_HOME", "/.local/state");
+  return folder.empty() ? "" : folder + "/acp-agent";
+}
+
+base::Result<ConfigSource> find_config(const std::string& option, const Env& env, const std::string& executable) {
+  if (!option.empty()) return read_config(option);
+  if (const auto named = env("ACP_AGENT_CONFIG"); named && !named->empty()) {
+    if (!is_absolute(*named)) {
+      return base::fail(
+          base::ErrorCode::invalid_argument,
+          fmt::format("ACP_AGENT_CONFIG must be an absolute path, not `{}`: what a relative one names depends on "
+                      "the folder an editor starts in",
+                      *named));
+    }
+    return read_config(*named);
+  }
+  std::vector<std::string> candidates;
+  if (const std::string folder = xdg_folder(env, "XDG_CONFIG_HOME", "/.config"); !folder.empty()) {
+    candidates.push_back(folder + "/acp-agent/cordis.yml");
+  }
+  if (const std::size_t slash = executable.rfind('/'); slash != std::string::npos) {
+    candidates.push_back(executable.substr(0, slash) + "/../share/acp-agent/cordis.yml");
+  }
+  for (const std::string& path : candidates) {
+    if (access(path.c_str(), F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)) continue;
+    return read_config(path);
+  }
+  return ConfigSource{"(built in) cordis.yml", std::string(assets::cordis_yml)};
+}
+
+}  // namespace cli
