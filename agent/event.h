@@ -28,6 +28,7 @@ std::string_view name(TurnEndReason reason);      // "max-tokens", ...
 std::string_view name(AbortCause cause);
 std::string_view name(ApprovalPolicy policy);     // "ask", "never"
 std::string_view name(ApprovalOutcome outcome);   // "allowed-once", ...
+std::string_view name(InboxTarget target);        // "next-turn", ...
 std::optional<ApprovalPolicy> parse_approval_policy(std::string_view text);
 
 // Version-neutral content block of a user: {type: "text", text} or {type: "resource_link", uri, name} or
@@ -36,7 +37,8 @@ struct ContentBlock {
   enum class Type { text, resource_link, resource } type = Type::text;
   std::string text, uri, name;
 };
-std::string model_text(const std::vector<ContentBlock>& content);
+std::string_view name(ContentBlock::Type type);  // "resource_link", ...
+std::string model_text(const std::vector<ContentBlock>& content);  // what the model reads of it
 
 namespace event {
 
@@ -78,6 +80,9 @@ struct SessionTitle { std::string title; };
 struct LlmRetry { int attempt = 0; std::string code, message; std::int64_t delay_ms = 0; };
 
 }  // namespace event
+
+// A message that states the whole of something and supersedes earlier ones: {kind: "plugin", form: "snapshot", ...}.
+bool is_snapshot(const base::JsonPtr& source);
 
 using Payload =
     std::variant<event::Header, event::InboxSpliced, event::TurnStart, event::TurnEnd, event::StepStart, event::StepEnd,

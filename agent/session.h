@@ -70,6 +70,9 @@ class Session {
   // Several events that belong together: one write, and no getter sees some of them.
   base::Result<void> append_all(std::vector<Payload> payloads);
   base::Result<void> sync();
+  // Closes an open turn with this error, giving every open call its result: after a fault of ours, so that the session
+  // can go on. Does nothing when no turn is open.
+  base::Result<void> abandon_turn(const base::Error& error);
 
   void set_observer(Observer observer);  // one (the front end); replaces
   void delta(const LiveDelta& delta);    // to the observer, in order with events

@@ -22,7 +22,6 @@ using ContextTexts = std::vector<std::pair<std::string, std::string>>;  // name,
 
 ContextTexts compose_context(const Services& services, const Session& session);
 event::UserMessage context_message(const ContextTexts& sections);
-bool is_context(const base::JsonPtr& source);  // source of a runtime context message
 
 // The message to append before this step, or nothing when `retained` (the newest context message of the conversation)
 // already says the same.

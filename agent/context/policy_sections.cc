@@ -1,0 +1,76 @@
+// What the model is told about the two policies. The read-only text must not make it give up: a bare mode line was measured
+// to end turns without one tool call, so the text says to try and to follow what a denial says.
+#include <fmt/format.h>
+
+#include "agent/context/context.h"
+
+namespace agent {
+namespace {
+
+std::string join(const std::vector<std::string>& items) {
+  std::string text;
+  for (const std::string& item : items) text += (text.empty() ? "" : ", ") + item;
+  return text;
+}
+
+std::string workspace_text(const sandbox::Policy& policy, const sandbox::Host& host) {
+  std::string text = "File sandbox mode: workspace-write. ";
+  const auto roots = sandbox::writable_roots(policy, host);
+  text += roots ? fmt::format("Files can be changed below {}; changes elsewhere are denied.", join(*roots))
+                : fmt::format("No folder is writable here: {}.", roots.error().message);
+  if (roots && !policy.protect.empty()) {
+    text += fmt::format(" Read-only inside {}: {}.", policy.workspace_root, join(policy.protect));
+  }
+  if (!host.home.empty() && policy.workspace_root == host.home) {
+    text += " The workspace is the user's whole home folder: be careful.";
+  }
+  return text + " Work normally; when something is denied, follow what the denial says.";
+}
+
+}  // namespace
+
+ContextSection sandbox_policy_section(const Services& services) {
+  ContextSection section;
+  section.name = "sandbox:policy";
+  section.order = 10;
+  section.text = [defaults = services.policy, host = services.host](const Session& session) -> std::string {
+    if (!defaults) return {};
+    sandbox::Policy policy;
+    policy.mode = session.settings().mode.value_or(defaults->mode);
+    policy.workspace_root = session.cwd().empty() ? defaults->workspace_root : session.cwd();
+    policy.session_id = session.id();
+    policy.protect = defaults->protect;
+    switch (policy.mode) {
+      case sandbox::Mode::read_only:
+        return "File sandbox mode: read-only. Everything can be read and commands run; a change to files is denied until "
+               "wider access is granted for that call. This is no reason to give up: try the operation normally, and "
+               "when it is denied follow what the denial says.";
+      case sandbox::Mode::workspace_write: return workspace_text(policy, host);
+      case sandbox::Mode::danger_full_access:
+        return "File sandbox mode: danger-full-access. Changes to files are not confined; the user has agreed to that.";
+    }
+    return {};
+  };
+  return section;
+}
+
+ContextSection approval_policy_section(const Services& services) {
+  ContextSection section;
+  section.name = "approval:policy";
+  section.order = 20;
+  section.text = [approval = services.approval](const Session& session) -> std::string {
+    if (!approval) return {};
+    switch (approval->policy(session)) {
+      case ApprovalPolicy::ask:
+        return "Approval policy: ask. A denied call may be escalated as its denial says; the user decides about that one "
+               "call. What the user rejects stays rejected: do not work around it.";
+      case ApprovalPolicy::never:
+        return "Approval policy: never. Nobody can be asked: do not request escalation. Do what is possible in the current "
+               "mode and report what was denied.";
+    }
+    return {};
+  };
+  return section;
+}
+
+}  // namespace agent
