@@ -26,7 +26,8 @@ struct ChildOptions {
   std::string cwd;                                        // absolute
   std::string call_init;                                  // absolute path of the helper
   bool launcher_status = false;  // also open descriptor 3 of the child for a launcher's status pipe (landlock-run)
-  bool inherit_stdio = false;    // stdin is /dev/null; with this, stdin/stdout/stderr are the caller's (confine, run by hand)
+  // stdin is /dev/null, 1 and 2 are pipes; with this they are the caller's (confine, run by hand).
+  bool inherit_stdio = false;
 };
 
 // Why a command did not start. A failed chdir and a failed exec are different facts.
@@ -57,6 +58,7 @@ class Child {
   Result<ChildExit> wait_exit(const StopFd& stop, std::optional<std::chrono::steady_clock::time_point> deadline);
 
   void terminate();  // SIGTERM to every descendant, once; returns at once
+  void kill_all();   // SIGKILL to every descendant; returns at once, finish() waits
   // Closes the control pipe: SIGKILL to every descendant until none is left, and waits for the reaper. Returns how many
   // descendants were still running after the direct child had ended (0 when it was the direct child that was killed).
   int finish();

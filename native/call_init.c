@@ -43,6 +43,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -344,6 +345,7 @@ static void end_everything(void) {
       }
     }
   }
+  setpriority(PRIO_PROCESS, 0, -20); /* against a fork bomb, where we may */
   int nobody = 0, only_refused = 0;
   for (int wait = 2; !reap(); wait = wait * 2 > max_wait_ms ? max_wait_ms : wait * 2) {
     struct sweep sweep = kill_tree(&stragglers);
