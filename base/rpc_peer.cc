@@ -151,7 +151,7 @@ void RpcPeer::State::dispatch(std::string_view line, const std::shared_ptr<State
   if (trim(line).empty()) return;
   auto parsed = parse_json(line);
   if (!parsed) return invalid(nullptr, rpc_code::parse_error, "parse error: " + parsed.error().message);
-  const Json& message = *parsed;
+  Json& message = *parsed;
   if (message.is_array())
     return invalid(nullptr, rpc_code::invalid_request, "invalid request: batches are not supported");
   if (!message.is_object()) return invalid(nullptr, rpc_code::invalid_request, "invalid request: not an object");
@@ -172,8 +172,8 @@ void RpcPeer::State::dispatch(std::string_view line, const std::shared_ptr<State
     return invalid(std::move(usable_id), rpc_code::invalid_request, "invalid request: method must be a string");
   }
   const auto& name = method->get_ref<const std::string&>();
-  const Json* given = find(message, "params");
-  const Json params = given == nullptr || given->is_null() ? Json::object() : *given;
+  const auto given = message.find("params");  // moved, not copied: a prompt may carry megabytes
+  const Json params = given == message.end() || given->is_null() ? Json::object() : std::move(*given);
   if (!params.is_object()) {
     if (id != nullptr) return invalid(std::move(usable_id), rpc_code::invalid_params, "params must be an object");
     return log_warning("a notification whose params are not an object was ignored: " + ellipsize(name, 100));
