@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -19,7 +20,7 @@ namespace llm {
 
 class ChunkAssembler {
  public:
-  explicit ChunkAssembler(const StreamSink& sink) : sink_(sink) {}
+  explicit ChunkAssembler(StreamSink sink) : sink_(std::move(sink)) {}
 
   // What one event was.
   enum class Fed { nothing, content, done, error };  // done: [DONE]; error: failure() says what the server reported
@@ -53,7 +54,7 @@ class ChunkAssembler {
   bool grow(std::size_t bytes);
   ModelError incomplete() const;
 
-  const StreamSink& sink_;
+  const StreamSink sink_;
   std::string text_, reasoning_;
   std::vector<Call> calls_;
   std::optional<std::string> finish_;
