@@ -225,6 +225,7 @@ agent::Plugin fs_observation_policy() {
   agent::Plugin plugin;
   plugin.name = "fs-observation-policy";
   plugin.needs = {Seam::fs};
+  plugin.gives = {Seam::fs_observation};
   plugin.configure = [](ConfigReader&, const ConfigureContext&) -> Mount {
     return [](Services& services) -> base::Result<void> {
       services.fs_observation = true;

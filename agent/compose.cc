@@ -219,6 +219,8 @@ std::string_view seam_name(Seam seam) {
       return "confining shell";
     case Seam::fs:
       return "fs";
+    case Seam::fs_observation:
+      return "fs observation";
     case Seam::approval:
       return "approval";
     case Seam::presets:
@@ -247,6 +249,7 @@ bool is_list(Seam seam) {
     case Seam::shell:
     case Seam::confining_shell:
     case Seam::fs:
+    case Seam::fs_observation:
     case Seam::approval:
     case Seam::log:
     case Seam::loop:

@@ -15,7 +15,21 @@
 namespace agent {
 
 // Seams entries give and need. route, tools, presets, front_end collect in file order; every other is given once.
-enum class Seam { route, policy, sandbox, shell, confining_shell, fs, approval, presets, tools, log, loop, front_end };
+enum class Seam {
+  route,
+  policy,
+  sandbox,
+  shell,
+  confining_shell,
+  fs,
+  fs_observation,  // only orders: the file tools read the switch when they are mounted
+  approval,
+  presets,
+  tools,
+  log,
+  loop,
+  front_end,
+};
 std::string_view seam_name(Seam seam);
 bool is_list(Seam seam);
 

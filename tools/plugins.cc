@@ -28,7 +28,7 @@ agent::Plugin fs_plugin() {
   agent::Plugin plugin;
   plugin.name = "tool-fs";
   plugin.needs = {Seam::fs};
-  plugin.uses = {Seam::approval, Seam::policy};
+  plugin.uses = {Seam::approval, Seam::policy, Seam::fs_observation};
   plugin.gives = {Seam::tools};
   plugin.configure = [](base::ConfigReader&, const agent::ConfigureContext&) -> agent::Mount {
     return [](agent::Services& services) -> base::Result<void> {

@@ -41,16 +41,17 @@ std::vector<std::string> texts(const agent::Composition& composition) {
 using Texts = std::vector<std::string>;
 
 std::vector<agent::Plugin> product_shape(Recorder& recorder) {
-  return {recorder.plugin("policy-plugin", {}, {}, {Seam::policy}),
-          recorder.plugin("runner", {Seam::policy}, {}, {Seam::sandbox}),
-          recorder.plugin("confined", {Seam::policy, Seam::sandbox}, {Seam::route}, {Seam::shell, Seam::confining_shell}),
-          recorder.plugin("open", {}, {Seam::route}, {Seam::shell}),
-          recorder.plugin("model", {}, {}, {Seam::route}),
-          recorder.plugin("consent", {}, {}, {Seam::approval}),
-          recorder.plugin("selector", {Seam::approval, Seam::policy, Seam::confining_shell}, {}, {Seam::presets}),
-          recorder.plugin("bash", {Seam::shell}, {Seam::approval}, {Seam::tools}),
-          recorder.plugin("broken", {}, {}, {Seam::fs}, true),
-          recorder.plugin("files", {Seam::fs}, {}, {Seam::tools})};
+  return {
+      recorder.plugin("policy-plugin", {}, {}, {Seam::policy}),
+      recorder.plugin("runner", {Seam::policy}, {}, {Seam::sandbox}),
+      recorder.plugin("confined", {Seam::policy, Seam::sandbox}, {Seam::route}, {Seam::shell, Seam::confining_shell}),
+      recorder.plugin("open", {}, {Seam::route}, {Seam::shell}),
+      recorder.plugin("model", {}, {}, {Seam::route}),
+      recorder.plugin("consent", {}, {}, {Seam::approval}),
+      recorder.plugin("selector", {Seam::approval, Seam::policy, Seam::confining_shell}, {}, {Seam::presets}),
+      recorder.plugin("bash", {Seam::shell}, {Seam::approval}, {Seam::tools}),
+      recorder.plugin("broken", {}, {}, {Seam::fs}, true),
+      recorder.plugin("files", {Seam::fs}, {}, {Seam::tools})};
 }
 
 }  // namespace
@@ -92,11 +93,12 @@ TEST_CASE("an absent need names the plugins that would give it; an absent use is
 TEST_CASE("a shell that does not confine is named as the entry to replace") {
   Recorder recorder;
   const auto composition = compose(
-      "- {id: rules, name: policy-plugin}\n- {id: ask, name: consent}\n- {id: sh, name: open}\n- {id: sel, name: selector}\n",
+      "- {id: rules, name: policy-plugin}\n- {id: ask, name: consent}\n- {id: sh, name: open}\n- {id: sel, name: "
+      "selector}\n",
       product_shape(recorder));
-  CHECK(texts(composition) ==
-        Texts{"c.yml:4: `selector` needs a shell that confines, but entry `sh` (open, line 3) does not; replace that entry's "
-              "name with confined, or delete this entry"});
+  CHECK(texts(composition) == Texts{"c.yml:4: `selector` needs a shell that confines, but entry `sh` (open, line 3) "
+                                    "does not; replace that entry's "
+                                    "name with confined, or delete this entry"});
 }
 
 TEST_CASE("a seam given twice is a fault at the later entry, but for lists") {
@@ -105,8 +107,8 @@ TEST_CASE("a seam given twice is a fault at the later entry, but for lists") {
       "- {id: rules, name: policy-plugin}\n- {id: box, name: runner}\n- {id: one, name: confined}\n"
       "- {id: two, name: open}\n- {id: a, name: model}\n- {id: b, name: model}\n",
       product_shape(recorder));
-  CHECK(texts(composition) ==
-        Texts{"c.yml:4: `open` gives the shell, which entry `one` (confined, line 3) already gives; delete one of the two"});
+  CHECK(texts(composition) == Texts{"c.yml:4: `open` gives the shell, which entry `one` (confined, line 3) already "
+                                    "gives; delete one of the two"});
 }
 
 TEST_CASE("a circle of needs is a fault that names its members") {
@@ -115,16 +117,19 @@ TEST_CASE("a circle of needs is a fault that names its members") {
                                               recorder.plugin("b", {Seam::log}, {}, {Seam::fs}),
                                               recorder.plugin("self", {Seam::loop}, {}, {Seam::loop})};
   const auto composition = compose("- {id: x, name: a}\n- {id: y, name: b}\n- {id: z, name: self}\n", plugins);
-  CHECK(texts(composition) ==
-        Texts{"c.yml:1: entry `x` (a, line 1) and entry `y` (b, line 2) need each other in a circle; delete or replace one",
-              "c.yml:3: `self` needs what it gives itself"});
+  CHECK(
+      texts(composition) ==
+      Texts{
+          "c.yml:1: entry `x` (a, line 1) and entry `y` (b, line 2) need each other in a circle; delete or replace one",
+          "c.yml:3: `self` needs what it gives itself"});
 }
 
 TEST_CASE("an unknown plugin is one fault: the nearest name is taken to be there") {
   Recorder recorder;
   const std::vector<agent::Plugin> plugins = {recorder.plugin("policy", {}, {}, {Seam::policy}),
                                               recorder.plugin("runner", {Seam::policy}, {}, {Seam::sandbox})};
-  const auto composition = compose("- {id: p, name: polcy}\n- {id: r, name: runner}\n- {id: q, name: zzzzzz}\n", plugins);
+  const auto composition =
+      compose("- {id: p, name: polcy}\n- {id: r, name: runner}\n- {id: q, name: zzzzzz}\n", plugins);
   CHECK(texts(composition) == Texts{"c.yml:1: there is no plugin `polcy`; did you mean policy? Plugins: policy, runner",
                                     "c.yml:3: there is no plugin `zzzzzz`. Plugins: policy, runner"});
 }

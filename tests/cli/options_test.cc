@@ -52,8 +52,8 @@ TEST_CASE("the command line: run asks for nothing wider unless it is told to") {
 }
 
 TEST_CASE("the command line: what follows -- is the confined command, options and all") {
-  const cli::Options confine =
-      options({"confine", "--mode", "workspace-write", "--root", "/w", "--runner", "landlock", "--", "ls", "--mode", "-la"});
+  const cli::Options confine = options(
+      {"confine", "--mode", "workspace-write", "--root", "/w", "--runner", "landlock", "--", "ls", "--mode", "-la"});
   CHECK(confine.command == cli::Command::confine);
   CHECK(confine.mode == sandbox::Mode::workspace_write);
   CHECK(confine.root == "/w");

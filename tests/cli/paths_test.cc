@@ -25,7 +25,8 @@ struct Tree {
   Tree() {
     char name[] = "/var/tmp/cli-paths-XXXXXX";
     root = mkdtemp(name);
-    for (const char* folder : {"/home", "/home/.config", "/home/.config/acp-agent", "/bin", "/share", "/share/acp-agent"}) {
+    for (const char* folder :
+         {"/home", "/home/.config", "/home/.config/acp-agent", "/bin", "/share", "/share/acp-agent"}) {
       mkdir((root + folder).c_str(), 0700);
     }
   }
