@@ -1,12 +1,13 @@
-// The product's Sandbox: this platform's chain of backends, or an operator's own runner. Linux: bwrap (with landlock-run
-// inside where the kernel has Landlock), then landlock-run; each probed by running its real profile and seeing a forbidden
-// write fail and an allowed one work. macOS: Seatbelt, sole candidate, not probed. Elsewhere: empty chain, fails closed.
-// Thread-safe; one probe at a time; the verdict is cached until report_runner_failure().
+// The product's Sandbox: this platform's chain of backends, or an operator's own runner. Linux: bwrap (with
+// landlock-run inside where the kernel has Landlock), then landlock-run; each probed by running its real profile and
+// seeing a forbidden write fail and an allowed one work. macOS: Seatbelt, sole candidate, not probed. Elsewhere: empty
+// chain, fails closed. Thread-safe; one probe at a time; the verdict is cached until report_runner_failure().
 #pragma once
 
 #include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sandbox/sandbox.h"
@@ -14,8 +15,8 @@
 namespace sandbox {
 
 struct LocalSandboxOptions {
-  std::vector<std::string> chain;           // empty: the platform's; names "bwrap", "landlock", "seatbelt"
-  std::vector<std::string> runner_command;  // an operator's bwrap-compatible runner: skips chain and probe
+  std::vector<std::string> chain;                      // empty: the platform's; names "bwrap", "landlock", "seatbelt"
+  std::vector<std::string> runner_command;             // an operator's bwrap-compatible runner: skips chain and probe
   std::vector<std::string> runner_failure_signatures;  // required with runner_command, single non-empty lines
   std::chrono::milliseconds probe_timeout{5000};
   Host host;
@@ -23,9 +24,14 @@ struct LocalSandboxOptions {
   std::string call_init;  // absolute
 };
 
+// The chain of a platform ("linux", "darwin", anything else: empty).
+std::vector<std::string> platform_chain(std::string_view platform);
+std::string_view current_platform();
+
 std::unique_ptr<Sandbox> make_local_sandbox(LocalSandboxOptions options);
 
-// The profiles, as pure functions so that tests compare each with writable_roots().
+// The profiles, as functions of their input (and of which device nodes exist), so that tests compare each with
+// writable_roots().
 struct ProfileInput {
   Policy policy;
   std::vector<std::string> roots;
@@ -33,6 +39,9 @@ struct ProfileInput {
   Host host;
   std::string launcher;  // "" = no inner launcher
   std::vector<std::string> argv;
+  // Existing canonical paths that stay read-only although they lie below a root: protected paths, the agent's helpers.
+  // The state folder needs no entry. bwrap only; Landlock cannot take away what a rule above it grants.
+  std::vector<std::string> read_only{};
 };
 std::vector<std::string> bwrap_argv(const std::string& bwrap, const ProfileInput& input);
 std::vector<std::string> landlock_argv(const ProfileInput& input);

@@ -1,0 +1,349 @@
+#include "sandbox/local_sandbox.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/mutex.h"
+#include "sandbox/probe.h"
+
+namespace sandbox {
+
+namespace {
+
+using base::ErrorCode;
+
+// Fixed places only: a PATH entry could lie below a writable root.
+constexpr const char* bwrap_places[] = {"/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap"};
+constexpr const char* older_abi_notice = "landlock-run: partial enforcement (older Landlock ABI)";
+
+enum class Backend { bwrap, landlock, seatbelt };
+
+std::string_view backend_name(Backend backend) {
+  switch (backend) {
+    case Backend::bwrap:
+      return "bwrap";
+    case Backend::landlock:
+      return "landlock";
+    case Backend::seatbelt:
+      return "seatbelt";
+  }
+  return "";
+}
+
+std::optional<Backend> parse_backend(std::string_view name) {
+  for (Backend backend : {Backend::bwrap, Backend::landlock, Backend::seatbelt})
+    if (backend_name(backend) == name) return backend;
+  return std::nullopt;
+}
+
+// Settled once per verdict.
+struct Verdict {
+  std::optional<Backend> backend;  // empty: none is usable
+  int abi = 0;                     // of Landlock; 0: the launcher cannot enforce it here
+  std::string bwrap;               // where it was found
+  std::vector<std::string> lines;  // one per backend tried
+};
+
+class LocalSandbox final : public Sandbox {
+ public:
+  explicit LocalSandbox(LocalSandboxOptions options) : options_(std::move(options)) {}
+
+  base::Result<ConfinedArgv> confine(const std::vector<std::string>& argv, const Policy& policy, const std::string& cwd,
+                                     std::stop_token stop) override {
+    if (argv.empty()) return base::fail(ErrorCode::internal, "no command to confine");
+    if (policy.mode == Mode::danger_full_access)
+      return base::fail(ErrorCode::internal, "danger-full-access does not come to the sandbox");
+    auto roots = writable_roots(policy, options_.host);
+    if (!roots) return tl::unexpected(roots.error());
+    if (state_below_roots(*roots, options_.host)) {
+      // A folder that is not there cannot be protected: the command could make it.
+      make_state_folder();
+      const auto state = canonical_path(options_.host.state_dir);
+      if (!state || *state != options_.host.state_dir) {
+        return base::fail(ErrorCode::sandbox_unavailable,
+                          "the agent's state folder " + options_.host.state_dir +
+                              " lies below a writable root and cannot be protected (missing, "
+                              "or reached through a link): set XDG_STATE_HOME to another folder");
+      }
+    }
+    auto read_only = read_only_paths(policy, *roots);
+    if (!read_only) return tl::unexpected(read_only.error());
+    ProfileInput input{policy, *roots, cwd, options_.host, {}, argv, std::move(*read_only)};
+    if (!options_.runner_command.empty()) return confine_with_custom_runner(input);
+    auto verdict = settle(stop);
+    if (!verdict) return tl::unexpected(verdict.error());
+    if (!verdict->backend) return base::fail(ErrorCode::sandbox_unavailable, unavailable_text(*verdict));
+    return confine_with(*verdict, input);
+  }
+
+  void report_runner_failure() override {
+    base::Lock lock(mutex_);
+    verdict_.reset();
+  }
+
+  std::vector<std::string> describe(std::stop_token stop) override {
+    if (!options_.runner_command.empty()) return {"custom runner " + options_.runner_command.front() + ": not probed"};
+    auto verdict = settle(stop);
+    if (!verdict) return {verdict.error().message};
+    if (verdict->lines.empty()) return {unavailable_text(*verdict)};
+    return verdict->lines;
+  }
+
+ private:
+  // The cached verdict, or the result of probing. One probe at a time; whoever waits for it can be stopped.
+  base::Result<Verdict> settle(std::stop_token stop) EXCLUDES(mutex_) {
+    {
+      std::stop_callback wake(stop, [this] { changed_.notify_all(); });
+      base::Lock lock(mutex_);
+      while (probing_ && !stop.stop_requested())
+        changed_.wait_until(mutex_, std::chrono::steady_clock::now() + std::chrono::milliseconds(50));
+      if (stop.stop_requested()) return base::fail(ErrorCode::cancelled, "stopped while waiting for the sandbox probe");
+      if (verdict_) return *verdict_;
+      probing_ = true;
+    }
+    auto verdict = probe_chain(stop);
+    base::Lock lock(mutex_);
+    probing_ = false;
+    if (verdict) verdict_ = *verdict;
+    changed_.notify_all();
+    return verdict;
+  }
+
+  base::Result<Verdict> probe_chain(std::stop_token stop) const {
+    Verdict verdict;
+    const ProbeOptions probe{options_.call_init, options_.probe_timeout, options_.host};
+    if (!options_.launcher.empty()) {
+      auto report = run_captured(probe, {options_.launcher, "--probe"}, stop);
+      if (!report && report.error().code == ErrorCode::cancelled) return tl::unexpected(report.error());
+      if (report && report->exit_code == 0) verdict.abi = landlock_abi();
+    }
+    for (const char* place : bwrap_places) {
+      const auto found = canonical_path(place);
+      if (!found || access(found->c_str(), X_OK) != 0) continue;
+      verdict.bwrap = *found;
+      break;
+    }
+    for (const std::string& name : options_.chain.empty() ? platform_chain(current_platform()) : options_.chain) {
+      const auto backend = parse_backend(name);
+      if (!backend) {
+        verdict.lines.push_back(name + ": no such backend; there are bwrap, landlock and seatbelt");
+        continue;
+      }
+      auto works = try_backend(*backend, verdict, probe, stop);
+      if (!works && works.error().code == ErrorCode::cancelled) return tl::unexpected(works.error());
+      if (works) {
+        verdict.backend = backend;
+        verdict.lines.push_back(name + ": works, " + to_string(enforcement(*backend, verdict)));
+        break;
+      }
+      verdict.lines.push_back(name + ": " + works.error().message);
+    }
+    return verdict;
+  }
+
+  base::Result<void> try_backend(Backend backend, const Verdict& found, const ProbeOptions& probe,
+                                 std::stop_token stop) const {
+    switch (backend) {
+      case Backend::seatbelt:
+        return {};  // sole candidate on its platform: its own refusal to run is the fail-closed end
+      case Backend::bwrap:
+        if (found.bwrap.empty())
+          return base::fail(ErrorCode::sandbox_unavailable, "not installed (looked in /usr/bin, /usr/local/bin, /bin)");
+        break;
+      case Backend::landlock:
+        if (options_.launcher.empty())
+          return base::fail(ErrorCode::sandbox_unavailable, "landlock-run is not installed");
+        if (found.abi == 0) return base::fail(ErrorCode::sandbox_unavailable, "the kernel does not enforce Landlock");
+        break;
+    }
+    return probe_backend(
+        probe,
+        [&](const Policy& policy, const std::vector<std::string>& roots, const std::string& cwd,
+            const std::vector<std::string>& argv) {
+          return backend_argv(backend, found, {policy, roots, cwd, probe.host, {}, argv, {}});
+        },
+        stop);
+  }
+
+  std::vector<std::string> backend_argv(Backend backend, const Verdict& verdict, ProfileInput input) const {
+    switch (backend) {
+      case Backend::bwrap:
+        if (launcher_inside(verdict)) input.launcher = options_.launcher;
+        return bwrap_argv(verdict.bwrap, input);
+      case Backend::landlock:
+        input.launcher = options_.launcher;
+        return landlock_argv(input);
+      case Backend::seatbelt:
+        return seatbelt_argv(input);
+    }
+    return {};
+  }
+
+  // ABI 1 forbids every rename between folders, inside the workspace too, which breaks git, npm and tar.
+  static bool launcher_inside(const Verdict& verdict) { return verdict.abi >= 2; }
+
+  static Enforcement enforcement(Backend backend, const Verdict& verdict) {
+    Enforcement result;
+    switch (backend) {
+      case Backend::bwrap:
+        if (!launcher_inside(verdict)) result.not_covered.emplace_back("writes to existing FIFOs not covered");
+        break;
+      case Backend::landlock:
+        result.not_covered.emplace_back("metadata changes not covered");
+        if (verdict.abi < 3) result.not_covered.emplace_back("truncation not covered");
+        if (verdict.abi < 5) result.not_covered.emplace_back("device controls not covered");
+        break;
+      case Backend::seatbelt:
+        break;
+    }
+    result.coverage = result.not_covered.empty() ? Coverage::full : Coverage::partial;
+    return result;
+  }
+
+  base::Result<ConfinedArgv> confine_with(const Verdict& verdict, const ProfileInput& input) const {
+    const Backend backend = *verdict.backend;
+    ConfinedArgv confined;
+    switch (backend) {
+      case Backend::bwrap:
+        confined.denial_signatures = {{"read-only file system", false}};
+        if (launcher_inside(verdict)) confined.denial_signatures.push_back({"permission denied", true});
+        confined.runner_failure_rules = {{{}, {}, {"bwrap: "}}};
+        confined.status = launcher_inside(verdict) ? StatusChannel::launcher : StatusChannel::bwrap;
+        break;
+      case Backend::landlock:
+        if (auto state = state_below_roots(input.roots, input.host)) {
+          return base::fail(ErrorCode::sandbox_unavailable,
+                            "the agent's state folder " + *state +
+                                " lies below the writable root and Landlock alone cannot "
+                                "protect it: set XDG_STATE_HOME to a folder outside " +
+                                input.policy.workspace_root);
+        }
+        if (!input.policy.protect.empty() && input.policy.mode == Mode::workspace_write) {
+          return base::fail(ErrorCode::sandbox_unavailable,
+                            "`protect` needs bwrap: Landlock alone cannot keep paths inside a writable root read-only");
+        }
+        for (const std::string& path : input.read_only) {
+          if (!path_within(path, input.roots.front())) continue;
+          return base::fail(ErrorCode::sandbox_unavailable,
+                            "the agent's helper " + path +
+                                " lies in the workspace and Landlock alone cannot protect it: "
+                                "install the agent elsewhere, or install bubblewrap");
+        }
+        confined.denial_signatures = {{"permission denied", false}};
+        confined.runner_failure_rules = {{{125}, {older_abi_notice}, {"landlock-run:"}}};
+        confined.status = StatusChannel::launcher;
+        break;
+      case Backend::seatbelt:
+        confined.denial_signatures = {{"operation not permitted", false}};
+        confined.runner_failure_rules = {{{}, {}, {"sandbox-exec: "}}};
+        confined.status = StatusChannel::none;
+        break;
+    }
+    confined.argv = backend_argv(backend, verdict, input);
+    confined.backend = backend_name(backend);
+    confined.enforcement = enforcement(backend, verdict);
+    confined.roots = input.roots;
+    return confined;
+  }
+
+  // The operator's word stands in for the probe: bwrap's arguments, no inner launcher, text rules.
+  ConfinedArgv confine_with_custom_runner(const ProfileInput& input) const {
+    ConfinedArgv confined;
+    std::vector<std::string> profile = bwrap_argv(options_.runner_command.front(), input);
+    const auto status = std::find(profile.begin(), profile.end(), "--json-status-fd");
+    profile.erase(status, status + 2);
+    confined.argv = options_.runner_command;
+    confined.argv.insert(confined.argv.end(), profile.begin() + 1, profile.end());
+    confined.backend = "custom";
+    confined.enforcement = {Coverage::partial, {"the operator's own runner, not probed"}};
+    confined.denial_signatures = {{"read-only file system", false}, {"permission denied", false}};
+    confined.runner_failure_rules = {{{}, {older_abi_notice}, options_.runner_failure_signatures}};
+    confined.roots = input.roots;
+    return confined;
+  }
+
+  // What must stay as it is below the roots: the policy's protected paths, and the agent's own helpers where somebody
+  // works on the folder they are installed in (the next call would run what this one wrote, unconfined). A link on the
+  // way could be changed between this look and the mount, so it is refused.
+  base::Result<std::vector<std::string>> read_only_paths(const Policy& policy,
+                                                         const std::vector<std::string>& roots) const {
+    std::vector<std::string> paths;
+    if (policy.mode != Mode::workspace_write) return paths;
+    for (const std::string& entry : policy.protect) {
+      const std::string path = roots.front() + "/" + entry;
+      const auto real = canonical_path(path);
+      if (!real && real.error().code == ErrorCode::not_found) {
+        struct stat info {};
+        if (lstat(path.c_str(), &info) != 0) continue;  // nothing there to protect
+      }
+      if (!real || (*real != path && *real + "/" != path)) {
+        return base::fail(
+            ErrorCode::sandbox_unavailable,
+            "the protected path " + entry + " is, or is reached through, a link: name the real path in `protect`");
+      }
+      paths.push_back(*real);
+    }
+    for (const std::string& helper : {options_.launcher, options_.call_init}) {
+      const auto real = canonical_path(helper);
+      if (!real) continue;
+      if (std::any_of(roots.begin(), roots.end(), [&](const auto& root) { return path_within(*real, root); }))
+        paths.push_back(*real);
+    }
+    return paths;
+  }
+
+  void make_state_folder() const {
+    for (std::size_t end = options_.host.state_dir.find('/', 1);; end = options_.host.state_dir.find('/', end + 1)) {
+      mkdir(options_.host.state_dir.substr(0, end).c_str(), 0700);
+      if (end == std::string::npos) return;
+    }
+  }
+
+  static std::string unavailable_text(const Verdict& verdict) {
+    std::string text = "no sandbox backend works on this host, and the command was not run";
+    if (verdict.lines.empty()) return text + " (this platform has none)";
+    for (const std::string& line : verdict.lines) text += "; " + line;
+    return text;
+  }
+
+  const LocalSandboxOptions options_;
+  base::Mutex mutex_;
+  base::CondVar changed_;
+  bool probing_ GUARDED_BY(mutex_) = false;
+  std::optional<Verdict> verdict_ GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+std::vector<std::string> platform_chain(std::string_view platform) {
+  if (platform == "linux") return {"bwrap", "landlock"};
+  if (platform == "darwin") return {"seatbelt"};
+  return {};
+}
+
+std::string_view current_platform() {
+#if defined(__linux__)
+  return "linux";
+#elif defined(__APPLE__)
+  return "darwin";
+#else
+  return "other";
+#endif
+}
+
+std::string to_string(const Enforcement& enforcement) {
+  if (enforcement.coverage == Coverage::full) return "full";
+  std::string text = "partial (";
+  for (std::size_t i = 0; i < enforcement.not_covered.size(); ++i)
+    text += (i == 0 ? "" : "; ") + enforcement.not_covered[i];
+  return text + ")";
+}
+
+std::unique_ptr<Sandbox> make_local_sandbox(LocalSandboxOptions options) {
+  return std::make_unique<LocalSandbox>(std::move(options));
+}
+
+}  // namespace sandbox
