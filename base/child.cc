@@ -16,7 +16,6 @@
 #include "base/log.h"
 #include "base/mutex.h"
 
-
 namespace base {
 namespace {
 
@@ -63,8 +62,8 @@ struct SpawnPlan {
   ::_exit(127);
 }
 
-// vfork: the cost of a plain fork grows with the memory of the agent. Signals are blocked so that no handler of ours runs
-// on the memory both share. Returns the pid, or -1 with errno.
+// vfork: the cost of a plain fork grows with the memory of the agent. Signals are blocked so that no handler of ours
+// runs on the memory both share. Returns the pid, or -1 with errno.
 pid_t spawn(const SpawnPlan& plan) {
   sigset_t all, before;
   sigfillset(&all);
@@ -116,20 +115,27 @@ int number_after(std::string_view line, std::size_t at) {
 std::string StartFailure::text() const {
   std::string_view what = "cannot set up the command";
   switch (step) {
-    case Step::chdir: what = "cannot enter the working directory"; break;
-    case Step::exec_reaper: what = "cannot run the helper call-init"; break;
-    case Step::exec_command: what = "cannot run the command"; break;
-    case Step::other: break;
+    case Step::chdir:
+      what = "cannot enter the working directory";
+      break;
+    case Step::exec_reaper:
+      what = "cannot run the helper call-init";
+      break;
+    case Step::exec_command:
+      what = "cannot run the command";
+      break;
+    case Step::other:
+      break;
   }
   return std::string(what) + ": " + std::strerror(error_number);
 }
 
 struct Child::State {
-  Mutex mutex;                        // only for the control pipe: the one thing other threads may touch
+  Mutex mutex;  // only for the control pipe: the one thing other threads may touch
   Fd control GUARDED_BY(mutex);
   Fd out, err, launcher, status;
   pid_t reaper = -1;
-  std::string pending;                // status bytes not yet read as lines
+  std::string pending;  // status bytes not yet read as lines
   bool status_over = false;
   std::optional<ChildExit> exit;
   int stragglers = 0;
@@ -143,8 +149,12 @@ struct Child::State {
   void take_line(std::string_view line) {
     if (line.empty()) return;
     switch (line[0]) {
-      case 'E': exit = ChildExit{std::nullopt, number_after(line, 2), 0}; break;
-      case 'K': exit = ChildExit{std::nullopt, -1, number_after(line, 2)}; break;
+      case 'E':
+        exit = ChildExit{std::nullopt, number_after(line, 2), 0};
+        break;
+      case 'K':
+        exit = ChildExit{std::nullopt, -1, number_after(line, 2)};
+        break;
       case 'F': {
         const bool at_exec = line.substr(0, 7) == "F exec ";
         const auto space = line.rfind(' ');
@@ -157,8 +167,11 @@ struct Child::State {
         log_warning(std::string("a process started by a command could not be ended: ") +
                     std::strerror(number_after(line, 2)));
         break;
-      case 'Z': stragglers = number_after(line, 2); break;
-      default: break;  // S
+      case 'Z':
+        stragglers = number_after(line, 2);
+        break;
+      default:
+        break;  // S
     }
   }
 
@@ -312,11 +325,13 @@ Result<std::string> helper_path(const std::string& name) {
   std::array<char, PATH_MAX> buffer;
   const ssize_t n = ::readlink("/proc/self/exe", buffer.data(), buffer.size());
   if (n <= 0 || n == static_cast<ssize_t>(buffer.size())) {
-    return fail(ErrorCode::not_found, "cannot find the agent's own folder through /proc/self/exe, so not its helper " + name);
+    return fail(ErrorCode::not_found,
+                "cannot find the agent's own folder through /proc/self/exe, so not its helper " + name);
   }
   const std::string self(buffer.data(), static_cast<std::size_t>(n));
   const std::string folder = self.substr(0, self.rfind('/'));
-  for (const std::string& candidate : {folder + "/" + name, folder.substr(0, folder.rfind('/')) + "/libexec/acp-agent/" + name}) {
+  for (const std::string& candidate :
+       {folder + "/" + name, folder.substr(0, folder.rfind('/')) + "/libexec/acp-agent/" + name}) {
     if (::access(candidate.c_str(), X_OK) == 0) return candidate;
   }
   return fail(ErrorCode::not_found,
