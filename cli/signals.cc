@@ -56,7 +56,6 @@ Signals::~Signals() {
 void Signals::on_end(std::function<void(int)> handler) {
   base::Lock lock(mutex_);
   handler_ = std::move(handler);
-  if (first_ != 0 && handler_) handler_(first_);
 }
 
 int Signals::first() const {
@@ -77,9 +76,9 @@ void Signals::loop() {
       continue;
     }
     base::Lock lock(mutex_);
-    if (first_ != 0) _exit(128 + signal);
+    if (first_ != 0 || !handler_) _exit(128 + signal);
     first_ = signal;
-    if (handler_) handler_(signal);
+    handler_(signal);
   }
 }
 

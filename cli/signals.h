@@ -17,8 +17,8 @@ class Signals {
   Signals();   // blocks SIGINT, SIGTERM, SIGHUP (unless ignored, as under nohup) and SIGUSR2
   ~Signals();  // ends the thread
 
-  // Called once, with the first SIGINT, SIGTERM or SIGHUP, on the signal thread (or here, when that came before); the
-  // second ends the process at once with 128 + n, and its children die with it, whatever it was doing. The handler must
+  // Called once, on the signal thread, with the first SIGINT, SIGTERM or SIGHUP. The second, and any while there is no
+  // handler, ends the process at once with 128 + n, and its children die with it, whatever it was doing. The handler must
   // not block nor call this object; after on_end({}) it is not running.
   void on_end(std::function<void(int)> handler);
   int first() const;  // 0: none yet
