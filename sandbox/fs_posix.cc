@@ -86,18 +86,23 @@ std::string_view kind_of_mode(unsigned mode) {
   return "a device";
 }
 
+std::optional<std::string> moved_root(const Policy& policy) {
+  const auto real = canonical_path(policy.workspace_root);
+  if (!real || *real == policy.workspace_root) return std::nullopt;
+  return "the workspace root " + policy.workspace_root + " now leads to " + *real + "; start a new session";
+}
+
 base::Result<std::string> write_target(const std::string& absolute_path) {
   std::string path = absolute_path;
   if (path.find('\0') != std::string::npos) return base::fail(base::ErrorCode::invalid_argument, "the path contains a NUL byte");
   for (int links = 0; links < most_links; ++links) {
     auto target = canonical_target(path);
-    if (!target) return target;
-    struct stat status {};
-    if (lstat(target->c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return target;
+    if (target) return target;
+    // What is created through a link that points to nothing is what it points to.
     std::error_code error;
-    const stdfs::path link = stdfs::read_symlink(*target, error);
-    if (error) return base::fail_errno("cannot read link " + *target, error.value());
-    path = link.is_absolute() ? link.string() : (stdfs::path(*target).parent_path() / link).string();
+    const stdfs::path link = stdfs::read_symlink(path, error);
+    if (error) return target;
+    path = (stdfs::path(path).parent_path() / link).string();
   }
   return base::fail(base::ErrorCode::invalid_argument, absolute_path + ": too many levels of symbolic links");
 }

@@ -3,6 +3,7 @@
 // Any thread.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,6 +12,10 @@
 #include "sandbox/fs.h"
 
 namespace sandbox {
+
+// Nothing, or what to say when the workspace root, canonical when the session began, now leads elsewhere: a command moved
+// it and put a link in its place. Then nothing below it may be taken for the workspace.
+std::optional<std::string> moved_root(const Policy& policy);
 
 // canonical_target() that also follows a symlink whose target does not exist yet.
 base::Result<std::string> write_target(const std::string& absolute_path);

@@ -15,6 +15,7 @@
 #include "base/child.h"
 #include "base/fd.h"
 #include "sandbox/classify.h"
+#include "sandbox/fs_posix.h"
 #include "sandbox/shell_stream.h"
 
 namespace sandbox {
@@ -88,6 +89,8 @@ base::Result<Start> start_child(const ShellExecutor& shell, Sandbox* sandbox, co
   base::ChildOptions options;
   options.argv = argv;
   if (sandbox != nullptr && policy.mode != Mode::danger_full_access) {
+    if (const auto moved = policy.mode == Mode::workspace_write ? moved_root(policy) : std::nullopt)
+      return base::fail(base::ErrorCode::sandbox_unavailable, *moved);
     auto confined = sandbox->confine(argv, policy, start.cwd, stop);
     if (!confined) return tl::unexpected(confined.error());
     start.confined = std::move(*confined);
@@ -159,6 +162,7 @@ class Watch {
   CallOutput& output_;
   DenialScanner* scanner_;
   base::StopFd stop_, shutdown_;
+  const base::StopFd never_{std::stop_token{}};
   Clock::time_point begin_, limit_at_;
   std::optional<Clock::time_point> kill_at_;   // set with a cause
   std::optional<Clock::time_point> drain_until_;  // set when the direct child has ended
@@ -216,10 +220,11 @@ void Watch::wait() {
   if (set[1].revents != 0) take(err_, true);
   stop_fired_ = stop_fired_ || set[3].revents != 0;
   shutdown_fired_ = shutdown_fired_ || set[4].revents != 0;
-  if (set[2].revents != 0) {
-    exited_ = true;
-    drain_until_ = Clock::now() + drain_grace;
-  }
+  if (set[2].revents == 0) return;
+  const auto ended = child_.wait_exit(never_, Clock::now());  // the pipe also tells that the command has started
+  if (!ended && ended.error().code == base::ErrorCode::timed_out) return;
+  exited_ = true;
+  drain_until_ = Clock::now() + drain_grace;
 }
 
 base::Result<void> Watch::run() {
@@ -245,8 +250,7 @@ base::Result<void> Watch::run() {
     }
     if (idle == open) break;
   }
-  const base::StopFd never{std::stop_token{}};
-  auto ended = child_.wait_exit(never, Clock::now() + reaper_patience);
+  auto ended = child_.wait_exit(never_, Clock::now() + reaper_patience);
   if (!ended) return tl::unexpected(ended.error());
   exit = *ended;
   status = read_rest(child_.launcher_status());

@@ -204,7 +204,7 @@ TEST_CASE("a file that is too large is refused with what to use instead") {
 TEST_CASE("the agent's own memory and environment are not readable through /proc") {
   const auto fs = make_local_fs();
   const std::string pid = std::to_string(getpid());
-  for (const std::string path : {std::string("/proc/self/environ"), "/proc/" + pid + "/maps", "/proc/thread-self/environ",
+  for (const std::string& path : {std::string("/proc/self/environ"), "/proc/" + pid + "/maps", std::string("/proc/thread-self/environ"),
                                  "/proc/" + pid + "/task/" + pid + "/environ"}) {
     INFO(path);
     CHECK(fs->read(path).error().code == base::ErrorCode::fs_permission_denied);
@@ -290,6 +290,13 @@ TEST_CASE("a folder on the way that became a symlink is noticed, in the root and
   std::filesystem::create_symlink(world.root, world.folder / "root-link");
   CHECK(open_folder(world.folder / "root-link", "").error().code == base::ErrorCode::busy);
   CHECK(entries(world.outside) == 1);
+}
+
+TEST_CASE("a workspace root that was moved away and replaced by a link is not the workspace") {
+  World world;
+  std::filesystem::rename(world.root, world.folder / "moved");
+  std::filesystem::create_symlink(world.outside, world.root);
+  world.refused(world.root + "/x");
 }
 
 TEST_CASE("a folder that is swapped all the time never lets a write out") {
