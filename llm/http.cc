@@ -52,6 +52,21 @@ struct Exchange {
   bool in_body = false;
   bool complete = false;   // the reader has all it wants
   bool oversized = false;  // status line, header or chunk line without end
+  Clock::time_point paused_at = {};
+  Clock::time_point content_deadline = {};
+
+  // The reader may wait for its client; that is no fault of the server's.
+  void pause() {
+    paused_at = Clock::now();
+    watch.expect(Cause::idle, Clock::time_point::max());
+    watch.expect_content(Clock::time_point::max());
+  }
+  void resume(bool progress) {
+    const auto now = Clock::now();
+    content_deadline = progress ? now + limits.no_content : content_deadline + (now - paused_at);
+    watch.expect(Cause::idle, now + limits.idle);
+    watch.expect_content(content_deadline);
+  }
 
   void start() {
     started = true;
@@ -365,8 +380,9 @@ class Transport {
         return !outcome.aborted;
       }
       bool progress = false;
+      exchange.pause();
       exchange.complete = !sink.on_body(piece, progress);
-      if (progress) exchange.watch.expect_content(Clock::now() + exchange.limits.no_content);
+      exchange.resume(progress);
       return !exchange.complete || outcome.reusable;
     };
     connection.attach(&exchange);
@@ -390,17 +406,21 @@ class Transport {
       return found == response.headers.end() ? std::string() : base::to_lower(base::trim(found->second));
     };
     exchange.in_body = true;
-    exchange.watch.expect(Cause::idle, Clock::now() + exchange.limits.idle);
-    exchange.watch.expect_content(Clock::now() + exchange.limits.no_content);
+    exchange.pause();
+    exchange.resume(true);
     outcome.reusable = header("transfer-encoding") == "chunked" || response.headers.count("content-length") > 0;
     if (res.status == 307 || res.status == 308) outcome.location = res.get_header_value("Location");
     const std::string encoding = header("content-encoding");
     if (!encoding.empty() && encoding != "identity") {
-      outcome.refusal =
-          base::Error{ErrorCode::malformed,
-                      "the server answered " + std::to_string(res.status) + " with a body compressed as " +
-                          base::ellipsize(base::to_utf8(encoding), 40) + ", though it was asked not to compress",
-                      {}};
+      const std::string what = "a body compressed as " + base::ellipsize(base::to_utf8(encoding), 40);
+      if (res.status / 100 == 2) {
+        outcome.refusal = base::Error{ErrorCode::malformed,
+                                      "the server answered " + std::to_string(res.status) + " with " + what +
+                                          ", though it was asked not to compress",
+                                      {}};
+      } else {
+        response.error_body = "(" + what + ")";  // its status says more
+      }
       outcome.aborted = true;
       return false;
     }

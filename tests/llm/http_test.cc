@@ -185,6 +185,54 @@ TEST_CASE("a compressed body is refused", "[http]") {
   CHECK(out.body.empty());
 }
 
+TEST_CASE("a compressed error keeps its status", "[http]") {
+  RawServer server([&](int fd, int) {
+    read_request(fd);
+    send_all(fd, "HTTP/1.1 429 Slow\r\nRetry-After: 3\r\nContent-Encoding: br\r\nContent-Length: 3\r\n\r\nabc");
+  });
+  const auto out = call(direct(), request_to(url(server)));
+  REQUIRE(out.response);
+  CHECK(out.response->status == 429);
+  CHECK(out.response->headers.count("retry-after") == 1);
+  CHECK(out.response->error_body.find("compressed as br") != std::string::npos);
+}
+
+TEST_CASE("a slow reader is not a slow server", "[http]") {
+  RawServer server([&](int fd, int) {
+    read_request(fd);
+    send_all(fd, chunked_head + "1\r\na\r\n");
+    std::this_thread::sleep_for(50ms);
+    send_all(fd, "1\r\nb\r\n0\r\n\r\n");
+  });
+  auto request = request_to(url(server));
+  request.limits.idle = 1s;
+  request.limits.no_content = 1s;
+  llm::HttpSink sink;
+  sink.on_body = [](std::string_view, bool& progress) {
+    std::this_thread::sleep_for(1500ms);
+    progress = true;
+    return true;
+  };
+  const auto response = direct()(request, sink, {});
+  INFO((response ? "" : response.error().message));
+  CHECK(response);
+}
+
+TEST_CASE("plain HTTP through a proxy", "[http]") {
+  std::string seen;
+  RawServer proxy([&](int fd, int) {
+    seen = read_request(fd);
+    send_all(fd, ok);
+  });
+  llm::HttpEnvironment environment;
+  environment.http_proxy = "http://us%3Aer:pass@127.0.0.1:" + std::to_string(proxy.port());
+  const auto out = call(llm::make_http_post(environment), request_to("http://api.test/v1/x"));
+  REQUIRE(out.response);
+  CHECK(seen.find("POST http://api.test:80/v1/x HTTP/1.1\r\n") == 0);
+  CHECK(seen.find("Host: api.test\r\n") != std::string::npos);
+  CHECK(seen.find("Proxy-Authorization: Basic dXM6ZXI6cGFzcw==") != std::string::npos);
+}
+
 TEST_CASE("redirects keep the request and never leave the host", "[http]") {
   RawServer other([&](int fd, int) { read_request(fd); });
   std::string second;
