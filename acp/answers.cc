@@ -28,7 +28,6 @@ base::RpcError from_error(const base::Error& error) {
   if (error.code == base::ErrorCode::auth) number = code::auth_required;
   if (error.code == base::ErrorCode::not_found) number = code::not_found;
   if (error.code == base::ErrorCode::invalid_argument) number = code::invalid_params;
-  if (error.code == base::ErrorCode::busy) number = code::invalid_request;
   return {number, error.message,
           base::share(base::Json{{"details", details(error)}, {"kind", base::error_name(error.code)}})};
 }

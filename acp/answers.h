@@ -13,7 +13,7 @@ namespace acp {
 base::RpcError rpc_error(int code, std::string message);
 base::RpcError invalid_params(std::string message);
 
-// auth: -32000, not_found: -32002, invalid_argument: -32602, busy: -32600, else -32603; data {details, kind}.
+// auth: -32000, not_found: -32002, invalid_argument: -32602, else -32603; data {details, kind}.
 base::RpcError from_error(const base::Error& error);
 
 // The result {stopReason, _meta: {acp_agent: {denied, escalation, sandbox_unavailable}}}, or the error with data

@@ -67,8 +67,6 @@ void session_load(Connection& connection, Call call) {
   auto session = connection.agent.load_session(*id, params->cwd,
                                                [&](const agent::Event& event) { events.push_back(event); });
   if (!session) return call.reply->error(from_error(session.error()));
-  if ((*session)->cwd() != params->cwd)
-    return call.reply->error(invalid_params("cwd: session " + quoted(*id) + " belongs to \"" + (*session)->cwd() + "\""));
   note_servers(*params);
   const auto open = connection.keep(*session);
   const auto projector = connection.projector(**session);

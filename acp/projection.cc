@@ -125,7 +125,7 @@ void Projector::show_call(Known& known) {
   if (std::exchange(known.shown, true)) return;
   base::Json update{{"sessionUpdate", "tool_call"}};
   update.update(call_members(known.call, views_.call(known.call)));
-  emit_(std::move(update), "call:" + known.call.call_id);
+  emit_(std::move(update), "");  // a call is announced by a line of its own, whatever the client's pace
 }
 
 void Projector::title(const std::string& title, const std::string& time) {
