@@ -35,17 +35,26 @@ base::RpcError from_error(const base::Error& error) {
 tl::expected<base::JsonPtr, base::RpcError> prompt_answer(const agent::PromptEnd& end) {
   const char* stop_reason = nullptr;
   switch (end.reason) {
-    case agent::TurnEndReason::completed: stop_reason = "end_turn"; break;
-    case agent::TurnEndReason::max_tokens: stop_reason = "max_tokens"; break;
-    case agent::TurnEndReason::max_steps: stop_reason = "max_turn_requests"; break;
-    case agent::TurnEndReason::blocked: stop_reason = "refusal"; break;
+    case agent::TurnEndReason::completed:
+      stop_reason = "end_turn";
+      break;
+    case agent::TurnEndReason::max_tokens:
+      stop_reason = "max_tokens";
+      break;
+    case agent::TurnEndReason::max_steps:
+      stop_reason = "max_turn_requests";
+      break;
+    case agent::TurnEndReason::blocked:
+      stop_reason = "refusal";
+      break;
     case agent::TurnEndReason::aborted:
       if (end.cause != agent::AbortCause::disposed) stop_reason = "cancelled";
       break;
     case agent::TurnEndReason::error:
       if (end.error && end.error->code == base::ErrorCode::content_filter) stop_reason = "refusal";
       break;
-    case agent::TurnEndReason::interrupted: break;  // written on load only; here it is a fault of ours
+    case agent::TurnEndReason::interrupted:
+      break;  // written on load only; here it is a fault of ours
   }
   if (stop_reason) {
     return base::share(base::Json{{"stopReason", stop_reason},

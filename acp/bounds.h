@@ -1,6 +1,6 @@
-// Every limit on what one outgoing line may hold, and the functions that keep them. Many clients read lines into a fixed
-// buffer, so no line is over 256 KiB: the parts below are limits on the serialised size (a control character takes six
-// bytes), and their sum plus the envelope stays under that. Pure; any thread.
+// Every limit on what one outgoing line may hold, and the functions that keep them. Many clients read lines into a
+// fixed buffer, so no line is over 256 KiB: the parts below are limits on the serialised size (a control character
+// takes six bytes), and their sum plus the envelope stays under that. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,8 @@ namespace acp {
 
 inline constexpr std::size_t max_line_out = 256 * 1024;
 
-// Raw bytes of one message chunk. The queue may join chunks up to twice this, all of them escaped to six bytes at worst.
+// Raw bytes of one message chunk. The queue may join chunks up to twice this, all of them escaped to six bytes at
+// worst.
 inline constexpr std::size_t chunk_bytes = 16 * 1024;
 inline constexpr std::size_t raw_input_bytes = 64 * 1024;
 inline constexpr std::size_t text_content_bytes = 64 * 1024;

@@ -17,13 +17,21 @@ std::string title_of(const std::string& id) {
 std::string describe(const agent::Preset& preset) {
   std::string text;
   switch (preset.mode) {
-    case sandbox::Mode::read_only: text = "Commands and edits cannot change files"; break;
-    case sandbox::Mode::workspace_write: text = "Commands and edits can change files in the workspace and in /tmp"; break;
-    case sandbox::Mode::danger_full_access: text = "Commands and edits can change every file you can"; break;
+    case sandbox::Mode::read_only:
+      text = "Commands and edits cannot change files";
+      break;
+    case sandbox::Mode::workspace_write:
+      text = "Commands and edits can change files in the workspace and in /tmp";
+      break;
+    case sandbox::Mode::danger_full_access:
+      text = "Commands and edits can change every file you can";
+      break;
   }
   switch (preset.approval) {
-    case agent::ApprovalPolicy::ask: return text + "; wider access is asked for, call by call.";
-    case agent::ApprovalPolicy::never: return text + "; nothing is asked.";
+    case agent::ApprovalPolicy::ask:
+      return text + "; wider access is asked for, call by call.";
+    case agent::ApprovalPolicy::never:
+      return text + "; nothing is asked.";
   }
   return text;
 }
@@ -60,15 +68,16 @@ std::shared_ptr<Projector> Connection::projector(const agent::Session& session) 
       if (candidate.id == route) return candidate.context_window;
     return 0;
   };
-  if (options.presets)
-    views.mode = [this, of = &session] { return agent.current_preset(*of); };
-  return std::make_shared<Projector>(std::move(views), [this, session_id = session.id()](base::Json&& shown, std::string key) {
-    update(session_id, std::move(shown), std::move(key));
-  });
+  if (options.presets) views.mode = [this, of = &session] { return agent.current_preset(*of); };
+  return std::make_shared<Projector>(std::move(views),
+                                     [this, session_id = session.id()](base::Json&& shown, std::string key) {
+                                       update(session_id, std::move(shown), std::move(key));
+                                     });
 }
 
 void Connection::observe(const std::shared_ptr<OpenSession>& open, const std::shared_ptr<Projector>& projector) {
-  // The session outlives this connection: it holds it weakly, and the projector's plain pointer is used only under that.
+  // The session outlives this connection: it holds it weakly, and the projector's plain pointer is used only under
+  // that.
   const std::weak_ptr<Connection> weak = weak_from_this();
   agent::Observer observer;
   observer.on_event = [weak, projector](const agent::Event& event) {

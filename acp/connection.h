@@ -27,6 +27,12 @@ struct OpenSession {
     base::JsonPtr id;
     base::Reply reply;
   };
+  // A turn begins on the reader thread only, so a handler that was told "no" may rely on it.
+  bool turn_runs() EXCLUDES(mutex) {
+    base::Lock lock(mutex);
+    return prompt.has_value();
+  }
+
   base::Mutex mutex;
   std::optional<Prompt> prompt GUARDED_BY(mutex);  // the turn that runs
 };
@@ -61,7 +67,8 @@ struct Call {
 };
 using Handler = void(Connection&, Call);
 
-// Asks this client for consent (session/request_permission). Holds the connection weakly: the approval service outlives it.
+// Asks this client for consent (session/request_permission). Holds the connection weakly: the approval service outlives
+// it.
 agent::Answerer permission_answerer(std::weak_ptr<Connection> connection);
 
 }  // namespace acp

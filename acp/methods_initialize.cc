@@ -37,8 +37,8 @@ void authenticate(Connection& connection, Call call) {
   const auto method = base::get_string(call.params, "methodId");
   if (!method) return call.reply->error(invalid_params("methodId: must be a string"));
   if (*method != auth_method)
-    return call.reply->error(invalid_params("methodId: unknown method \"" + base::ellipsize(*method, 60) + "\"; use \"" +
-                                            auth_method + "\""));
+    return call.reply->error(invalid_params("methodId: unknown method \"" + base::ellipsize(*method, 60) +
+                                            "\"; use \"" + auth_method + "\""));
   const agent::Services& services = connection.agent.services();
   if (agent::choose_route(services)) return call.reply->result(base::Json::object());
   call.reply->error(from_error({base::ErrorCode::auth, agent::route_missing(services), {}}));

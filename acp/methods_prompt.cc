@@ -32,9 +32,9 @@ void session_prompt(Connection& connection, Call call) {
                                                             "\" is open; session/new or session/load opens one"));
   auto content = read_prompt(base::find(call.params, "prompt"));
   if (!content) return call.reply->error(std::move(content.error()));
+  if (open->turn_runs()) return call.reply->error(prompt_running());
   {
     base::Lock lock(open->mutex);
-    if (open->prompt) return call.reply->error(prompt_running());
     open->prompt.emplace(OpenSession::Prompt{base::share(call.id), std::move(*call.reply)});
   }
   // Every update of the turn was queued by its observer before this is called, on the same thread.

@@ -56,16 +56,13 @@ void session_load(Connection& connection, Call call) {
   const auto params = read_session_params(call.params);
   if (!params) return call.reply->error(params.error());
   if (!plausible_id(*id)) return call.reply->error(unknown_session(*id));
-  if (const auto open = connection.find(*id)) {
-    base::Lock lock(open->mutex);
-    if (open->prompt)
-      return call.reply->error(rpc_error(code::invalid_request, "a turn of session " + quoted(*id) +
-                                                                    " is running; cancel it before loading the session"));
-  }
+  if (const auto open = connection.find(*id); open && open->turn_runs())
+    return call.reply->error(rpc_error(code::invalid_request, "a turn of session " + quoted(*id) +
+                                                                  " is running; cancel it before loading the session"));
   // Collected first: what a failing load read must not be shown.
   std::vector<agent::Event> events;
-  auto session = connection.agent.load_session(*id, params->cwd,
-                                               [&](const agent::Event& event) { events.push_back(event); });
+  auto session =
+      connection.agent.load_session(*id, params->cwd, [&](const agent::Event& event) { events.push_back(event); });
   if (!session) return call.reply->error(from_error(session.error()));
   note_servers(*params);
   const auto open = connection.keep(*session);

@@ -1,5 +1,5 @@
-// The `acp` entry of a composition: says that ACP is served and to whom. main makes the acp::Server itself, because only
-// it knows the transport.
+// The `acp` entry of a composition: says that ACP is served and to whom. main makes the acp::Server itself, because
+// only it knows the transport.
 #pragma once
 
 #include "agent/plugin.h"

@@ -140,7 +140,8 @@ void Projector::title(const std::string& title, const std::string& time) {
 }
 
 void Projector::usage() {
-  if (!replaying_ && window_ > 0) emit_({{"sessionUpdate", "usage_update"}, {"used", used_}, {"size", window_}}, "usage");
+  if (!replaying_ && window_ > 0)
+    emit_({{"sessionUpdate", "usage_update"}, {"used", used_}, {"size", window_}}, "usage");
 }
 
 // A preset is several events that the session takes in at once: the getter behind views_.mode never shows a half of it.
@@ -231,9 +232,7 @@ void Projector::finish_replay() {
   usage();
 }
 
-void Projector::live(const agent::Event& event) {
-  std::visit(Visitor{*this, event}, event.payload);
-}
+void Projector::live(const agent::Event& event) { std::visit(Visitor{*this, event}, event.payload); }
 
 void Projector::delta(const agent::LiveDelta& delta) {
   switch (delta.kind) {
@@ -243,7 +242,8 @@ void Projector::delta(const agent::LiveDelta& delta) {
     case agent::LiveDelta::Kind::thought:
       chunk("agent_thought_chunk", delta.id + "-thought", delta.text, streamed_[delta.id].thought);
       return;
-    case agent::LiveDelta::Kind::tool_output: return;  // the bounded output is in the call's result
+    case agent::LiveDelta::Kind::tool_output:
+      return;  // the bounded output is in the call's result
   }
 }
 

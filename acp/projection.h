@@ -1,6 +1,6 @@
-// What a client is shown of a session: agent events and live deltas in, `update` objects of session/update out. The same
-// code serves live turns and the replay of session/load, so that a replay folds to what was shown live.
-// Pure but for its own fold. Not thread-safe: live, the session calls its observer in order under its mutex; a replay runs
+// What a client is shown of a session: agent events and live deltas in, `update` objects of session/update out. The
+// same code serves live turns and the replay of session/load, so that a replay folds to what was shown live. Pure but
+// for its own fold. Not thread-safe: live, the session calls its observer in order under its mutex; a replay runs
 // before the session is given an observer.
 #pragma once
 
@@ -29,7 +29,8 @@ struct Views {
 // The members of a call as tool_call, tool_call_update and session/request_permission show it, all bounded.
 base::Json call_members(const agent::event::ToolCall& call, const agent::CallView& view);
 
-// For base::Merge: joins the texts of message chunks, folds a later update of a call into the queued one, replaces others.
+// For base::Merge: joins the texts of message chunks, folds a later update of a call into the queued one, replaces
+// others.
 void merge_update(base::Json& queued_params, base::Json&& later_params);
 
 class Projector {

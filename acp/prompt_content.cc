@@ -59,8 +59,8 @@ Read read_block(const base::Json& block, const std::string& path) {
   if (*type == "resource") return read_resource(block, path);
   if (*type == "image" || *type == "audio")
     return wrong(path, *type + " content is not accepted (promptCapabilities." + *type + " is false)");
-  return wrong(path + ".type", "unknown content type \"" + base::ellipsize(*type, 60) +
-                                   "\"; use text, resource_link or resource");
+  return wrong(path + ".type",
+               "unknown content type \"" + base::ellipsize(*type, 60) + "\"; use text, resource_link or resource");
 }
 
 bool blank(const ContentBlock& block) {
@@ -70,7 +70,8 @@ bool blank(const ContentBlock& block) {
 }  // namespace
 
 tl::expected<std::vector<ContentBlock>, base::RpcError> read_prompt(const base::Json* prompt) {
-  if (!prompt || !prompt->is_array()) return tl::unexpected(invalid_params("prompt: must be an array of content blocks"));
+  if (!prompt || !prompt->is_array())
+    return tl::unexpected(invalid_params("prompt: must be an array of content blocks"));
   std::vector<ContentBlock> content;
   content.reserve(prompt->size());
   for (std::size_t i = 0; i < prompt->size(); ++i) {
@@ -86,14 +87,18 @@ tl::expected<std::vector<ContentBlock>, base::RpcError> read_prompt(const base::
 void write_blocks(const ContentBlock& block, const std::function<void(base::Json&&)>& emit) {
   switch (block.type) {
     case ContentBlock::Type::text:
-      for (const auto piece : split_text(block.text, chunk_bytes)) emit({{"type", "text"}, {"text", std::string(piece)}});
+      for (const auto piece : split_text(block.text, chunk_bytes))
+        emit({{"type", "text"}, {"text", std::string(piece)}});
       return;
     case ContentBlock::Type::resource_link:
-      emit({{"type", "resource_link"}, {"uri", fit_text(block.uri, uri_bytes)}, {"name", fit_text(block.name, uri_bytes)}});
+      emit({{"type", "resource_link"},
+            {"uri", fit_text(block.uri, uri_bytes)},
+            {"name", fit_text(block.name, uri_bytes)}});
       return;
     case ContentBlock::Type::resource:
       emit({{"type", "resource"},
-            {"resource", {{"uri", fit_text(block.uri, uri_bytes)}, {"text", fit_text(block.text, text_content_bytes)}}}});
+            {"resource",
+             {{"uri", fit_text(block.uri, uri_bytes)}, {"text", fit_text(block.text, text_content_bytes)}}}});
       return;
   }
 }

@@ -92,8 +92,8 @@ Server::Server(agent::Agent& agent, std::unique_ptr<base::LineTransport> transpo
   handlers.on_write = [order](const base::Json& message, std::string_view line) {
     const auto broken = order->outgoing(message);
     if (!broken) return;
-    std::fprintf(stderr, "wire order: %s\n%.*s\n", broken->c_str(), static_cast<int>(std::min<std::size_t>(line.size(), 4096)),
-                 line.data());
+    std::fprintf(stderr, "wire order: %s\n%.*s\n", broken->c_str(),
+                 static_cast<int>(std::min<std::size_t>(line.size(), 4096)), line.data());
     std::abort();
   };
 #else
@@ -102,7 +102,8 @@ Server::Server(agent::Agent& agent, std::unique_ptr<base::LineTransport> transpo
     on_request(*connection, method, params, id, std::move(reply));
   };
 #endif
-  connection->peer = std::make_unique<base::RpcPeer>(std::move(transport), std::move(handlers), base::RpcPeer::Options{});
+  connection->peer =
+      std::make_unique<base::RpcPeer>(std::move(transport), std::move(handlers), base::RpcPeer::Options{});
   if (agent.services().approval) agent.services().approval->add_answerer(permission_answerer(state_->connection));
 }
 

@@ -1,6 +1,6 @@
 // ACP v1 to one client over one transport: methods in, updates and answers out. The same server serves stdio and `run`.
-// serve() reads on the calling thread, which never runs a turn; end of input, a dead client or stop() end it, after which
-// the agent is shut down (within 2 s).
+// serve() reads on the calling thread, which never runs a turn; end of input, a dead client or stop() end it, after
+// which the agent is shut down (within 2 s).
 #pragma once
 
 #include <memory>

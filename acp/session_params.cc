@@ -64,7 +64,8 @@ tl::expected<std::string, base::RpcError> read_cwd(const base::Json& params) {
   auto canonical = sandbox::canonical_path(*cwd);
   if (!canonical) return wrong("cwd", shown + " is not usable: " + canonical.error().message);
   struct stat info {};
-  if (::stat(canonical->c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return wrong("cwd", shown + " is not a directory");
+  if (::stat(canonical->c_str(), &info) != 0 || !S_ISDIR(info.st_mode))
+    return wrong("cwd", shown + " is not a directory");
   return std::move(*canonical);
 }
 

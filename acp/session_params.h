@@ -9,8 +9,8 @@
 
 namespace acp {
 
-// The canonical cwd. -32602 with the path of what is wrong. MCP servers are checked for shape; `mcp_servers` is how many
-// were given (they are not connected).
+// The canonical cwd. -32602 with the path of what is wrong. MCP servers are checked for shape; `mcp_servers` is how
+// many were given (they are not connected).
 struct SessionParams {
   std::string cwd;
   std::size_t mcp_servers = 0;

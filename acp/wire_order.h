@@ -26,7 +26,7 @@ class WireOrder {
     std::string method, session;
   };
   struct SessionState {
-    bool announced = false;  // by the result of session/new or session/load
+    bool announced = false;      // by the result of session/new or session/load
     int loads = 0, prompts = 0;  // not answered yet
     std::set<std::string> calls;
   };

@@ -19,8 +19,7 @@ struct Wire {
   support::Folder folder;
   std::string cwd = folder.make("w");
   support::Harness harness;
-  explicit Wire(bool key = true, bool presets = true)
-      : harness({folder.make("state"), presets, key, true, 0}) {
+  explicit Wire(bool key = true, bool presets = true) : harness({folder.make("state"), presets, key, true, 0}) {
     harness.model->script = [](std::size_t) { return support::says("hello"); };
     harness.start();
   }
@@ -30,8 +29,9 @@ struct Wire {
 
 TEST_CASE("initialize answers version 1 and what is served, whatever version is asked") {
   Wire wire;
-  for (const Json& params : {Json{{"protocolVersion", 1}}, Json{{"protocolVersion", 99}}, Json{{"protocolVersion", 0}},
-                             Json{{"protocolVersion", 2}, {"info", {{"name", "x"}}}, {"capabilities", Json::object()}}}) {
+  for (const Json& params :
+       {Json{{"protocolVersion", 1}}, Json{{"protocolVersion", 99}}, Json{{"protocolVersion", 0}},
+        Json{{"protocolVersion", 2}, {"info", {{"name", "x"}}}, {"capabilities", Json::object()}}}) {
     const Json result = wire.call("initialize", params)["result"];
     CHECK(result["protocolVersion"] == 1);
     CHECK(result["agentCapabilities"] ==
@@ -119,8 +119,9 @@ TEST_CASE("session/new checks its parameters and says which is wrong") {
 
   // Well-formed servers and missing lists are no reason to refuse.
   const Json http{{"type", "http"}, {"name", "h"}, {"url", "http://x"}, {"headers", Json::array()}};
-  for (const Json& params : {Json{{"cwd", wire.cwd}}, Json{{"cwd", wire.cwd}, {"mcpServers", {good, http}}},
-                             Json{{"cwd", wire.cwd}, {"mcpServers", nullptr}, {"additionalDirectories", Json::array()}}})
+  for (const Json& params :
+       {Json{{"cwd", wire.cwd}}, Json{{"cwd", wire.cwd}, {"mcpServers", {good, http}}},
+        Json{{"cwd", wire.cwd}, {"mcpServers", nullptr}, {"additionalDirectories", Json::array()}}})
     CHECK(wire.call("session/new", params)["result"]["sessionId"].is_string());
 }
 
@@ -141,7 +142,8 @@ TEST_CASE("session/prompt refuses what it cannot take and names it") {
   CHECK(code(wire.call("session/prompt", {{"prompt", Json::array()}})) == -32602);
   CHECK(message(wire.call("session/prompt", {{"sessionId", session}})).find("prompt: must be an array") == 0);
   const Json image{{"type", "image"}, {"data", "AA=="}, {"mimeType", "image/png"}};
-  CHECK(message(wire.call("session/prompt", {{"sessionId", session}, {"prompt", {image}}})).find("prompt[0]: image") == 0);
+  CHECK(message(wire.call("session/prompt", {{"sessionId", session}, {"prompt", {image}}})).find("prompt[0]: image") ==
+        0);
   // And the session goes on.
   CHECK(wire.call("session/prompt", text_prompt(session, "x"))["result"]["stopReason"] == "end_turn");
 }

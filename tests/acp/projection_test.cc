@@ -43,7 +43,9 @@ struct Shown {
   }
 };
 
-agent::Event at(agent::Payload payload, std::int64_t seq = 7) { return {seq, "2026-11-30T12:00:00.000Z", std::move(payload)}; }
+agent::Event at(agent::Payload payload, std::int64_t seq = 7) {
+  return {seq, "2026-11-30T12:00:00.000Z", std::move(payload)};
+}
 
 event::AssistantMessage assistant(const std::string& id, const std::string& text, const std::string& reasoning = "") {
   event::AssistantMessage message;
@@ -84,8 +86,7 @@ TEST_CASE("A replay shows what the user typed and what was answered, but no cont
   projector.replay(at(user("do it"), 3));
   projector.replay(at(user("policy text", base::share(Json{{"kind", "plugin"}})), 4));
   projector.replay(at(assistant("m1", "done", "thinking")));
-  CHECK(shown.kinds() ==
-        std::vector<std::string>{"user_message_chunk", "agent_thought_chunk", "agent_message_chunk"});
+  CHECK(shown.kinds() == std::vector<std::string>{"user_message_chunk", "agent_thought_chunk", "agent_message_chunk"});
   CHECK(shown.updates[0] == Json{{"sessionUpdate", "user_message_chunk"},
                                  {"content", {{"type", "text"}, {"text", "do it"}}},
                                  {"messageId", "user-3"}});
@@ -130,8 +131,7 @@ TEST_CASE("A call is shown before anything else of it") {
   CHECK(last["status"] == "completed");
   CHECK(last["rawOutput"] == Json{{"exit_code", 0}});
   REQUIRE(last["content"].size() == 3);
-  CHECK(last["content"][0] ==
-        Json{{"type", "diff"}, {"path", "/w/a.txt"}, {"newText", "new"}, {"oldText", nullptr}});
+  CHECK(last["content"][0] == Json{{"type", "diff"}, {"path", "/w/a.txt"}, {"newText", "new"}, {"oldText", nullptr}});
   CHECK(last["content"][1]["oldText"] == "old");
   CHECK(last["content"][2] == Json{{"type", "content"}, {"content", {{"type", "text"}, {"text", "out"}}}});
 }

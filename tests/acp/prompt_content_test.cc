@@ -38,8 +38,7 @@ TEST_CASE("Text, links and embedded text are taken") {
 
   // And back, as a replay shows them.
   CHECK(blocks((*content)[0]).at(0) == Json{{"type", "text"}, {"text", "look at"}});
-  CHECK(blocks((*content)[1]).at(0) ==
-        Json{{"type", "resource_link"}, {"uri", "file:///w/a.txt"}, {"name", "a.txt"}});
+  CHECK(blocks((*content)[1]).at(0) == Json{{"type", "resource_link"}, {"uri", "file:///w/a.txt"}, {"name", "a.txt"}});
   CHECK(blocks((*content)[2]).at(0) ==
         Json{{"type", "resource"}, {"resource", {{"uri", "file:///w/b.txt"}, {"text", "b"}}}});
 }

@@ -28,14 +28,16 @@ Json normal(const std::vector<Json>& updates) {
     }
     Json& held = list[found->second];
     if (update.contains("messageId")) {
-      held["content"]["text"] = held["content"]["text"].get<std::string>() + update["content"]["text"].get<std::string>();
+      held["content"]["text"] =
+          held["content"]["text"].get<std::string>() + update["content"]["text"].get<std::string>();
     } else {
       for (const auto& [name, value] : update.items())
         if (name != "sessionUpdate" && name != "updatedAt") held[name] = value;
     }
   }
   // The title is announced when it is known, on a replay at its end: its place says nothing.
-  std::stable_partition(list.begin(), list.end(), [](const Json& u) { return u["sessionUpdate"] != "session_info_update"; });
+  std::stable_partition(list.begin(), list.end(),
+                        [](const Json& u) { return u["sessionUpdate"] != "session_info_update"; });
   return list;
 }
 
@@ -59,11 +61,16 @@ TEST_CASE("A fresh agent replays what was shown live") {
     first.services.tools = tools();
     first.model->script = [](std::size_t n) -> support::Answer {
       switch (n) {
-        case 0: return support::calls({{"a", "look", R"({"what":"1"})"}, {"b", "look", "{}"}}, "I look");
-        case 1: return support::calls({{"a", "act", R"({"what":"2"})"}, {"x", "no_such_tool", "{}"}});
-        case 2: return support::says(std::string(200'000, 'y') + "end", std::string(50'000, 'z'));
-        case 3: return support::waits_for_stop();
-        default: return support::says("last words");
+        case 0:
+          return support::calls({{"a", "look", R"({"what":"1"})"}, {"b", "look", "{}"}}, "I look");
+        case 1:
+          return support::calls({{"a", "act", R"({"what":"2"})"}, {"x", "no_such_tool", "{}"}});
+        case 2:
+          return support::says(std::string(200'000, 'y') + "end", std::string(50'000, 'z'));
+        case 3:
+          return support::waits_for_stop();
+        default:
+          return support::says("last words");
       }
     };
     first.start();

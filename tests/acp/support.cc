@@ -58,7 +58,8 @@ Answer fails(base::ErrorCode code, const std::string& message) {
 }
 
 Answer waits_for_stop() {
-  return [](const auto&, const llm::StreamSink& sink, std::stop_token stop) -> tl::expected<llm::Completion, llm::ModelError> {
+  return [](const auto&, const llm::StreamSink& sink,
+            std::stop_token stop) -> tl::expected<llm::Completion, llm::ModelError> {
     if (sink.on_text) sink.on_text("partial");
     base::Mutex mutex;
     base::CondVar changed;
@@ -170,7 +171,8 @@ Json Client::answer(std::int64_t id) {
 Json Client::permission(const std::string& session) {
   return wait(
       [&](const Json& m) {
-        return m.contains("method") && m["method"] == "session/request_permission" && m["params"]["sessionId"] == session;
+        return m.contains("method") && m["method"] == "session/request_permission" &&
+               m["params"]["sessionId"] == session;
       },
       "a permission request");
 }
@@ -183,7 +185,8 @@ std::vector<Json> Client::all() {
 std::vector<Json> Client::updates(const std::string& session) {
   std::vector<Json> list;
   for (const auto& message : all())
-    if (message.contains("method") && message["method"] == "session/update" && message["params"]["sessionId"] == session)
+    if (message.contains("method") && message["method"] == "session/update" &&
+        message["params"]["sessionId"] == session)
       list.push_back(message["params"]["update"]);
   return list;
 }

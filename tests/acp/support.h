@@ -1,5 +1,5 @@
-// A real agent with a scripted model and lambda tools behind a real acp::Server, and a client that talks to it in lines.
-// The client runs the order checker over everything it reads, so every test is an ordering test in every build.
+// A real agent with a scripted model and lambda tools behind a real acp::Server, and a client that talks to it in
+// lines. The client runs the order checker over everything it reads, so every test is an ordering test in every build.
 #pragma once
 
 #include <atomic>
@@ -63,7 +63,9 @@ class LambdaTool : public agent::Tool {
   agent::CallView view_call(const Json& arguments, const std::string& cwd) const override;
   agent::CallView view_result(const Json& arguments, const agent::event::ToolResult& result,
                               const std::string& cwd) const override;
-  agent::ToolOutcome run(const Json& arguments, agent::ToolContext& context) override { return run_(arguments, context); }
+  agent::ToolOutcome run(const Json& arguments, agent::ToolContext& context) override {
+    return run_(arguments, context);
+  }
 
  private:
   const std::string name_;
@@ -85,7 +87,9 @@ class Client {
   // The first message, read or yet to come, that fits. Fails the test after a long time.
   Json wait(const std::function<bool(const Json&)>& fits, const std::string& what);
   Json answer(std::int64_t id);
-  Json call(const std::string& method, Json params = Json::object()) { return answer(request(method, std::move(params))); }
+  Json call(const std::string& method, Json params = Json::object()) {
+    return answer(request(method, std::move(params)));
+  }
   Json permission(const std::string& session);  // the open request of that session
   std::vector<Json> all();
   std::vector<Json> updates(const std::string& session);

@@ -1,6 +1,6 @@
 // Turns over the wire: streaming, calls, consent, cancelling, several sessions at once, the end of the connection.
-#include <catch2/catch.hpp>
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <chrono>
 #include <map>
 #include <thread>
@@ -66,10 +66,9 @@ TEST_CASE_METHOD(Turns, "A text turn streams, then answers") {
   harness.model->script = [](std::size_t) { return support::says("Hello there, friend", "let me think"); };
   open();
   const Json answer = prompt("greet me\nplease");
-  CHECK(answer["result"] == Json{{"stopReason", "end_turn"},
-                                 {"_meta",
-                                  {{"acp_agent",
-                                    {{"denied", false}, {"escalation", ""}, {"sandbox_unavailable", false}}}}}});
+  CHECK(answer["result"] ==
+        Json{{"stopReason", "end_turn"},
+             {"_meta", {{"acp_agent", {{"denied", false}, {"escalation", ""}, {"sandbox_unavailable", false}}}}}});
   CHECK(text_of("agent_message_chunk") == "Hello there, friend");
   CHECK(text_of("agent_thought_chunk") == "let me think");
   CHECK(text_of("user_message_chunk").empty());
@@ -86,7 +85,9 @@ TEST_CASE_METHOD(Turns, "A text turn streams, then answers") {
 }
 
 TEST_CASE_METHOD(Turns, "A call is shown, started, finished") {
-  add_tool("look", true, [](const Json&, agent::ToolContext&) -> agent::ToolOutcome { return {"found", false, nullptr}; });
+  add_tool("look", true, [](const Json&, agent::ToolContext&) -> agent::ToolOutcome {
+    return {"found", false, nullptr};
+  });
   harness.model->script = [](std::size_t n) {
     return n == 0 ? support::calls({{"c1", "look", R"({"what":"around"})"}}, "I look") : support::says("done");
   };
@@ -149,8 +150,7 @@ TEST_CASE_METHOD(Turns, "Every answer to a permission request, and what comes of
                  {"rawInput", {{"what", "x"}}},
                  {"content",
                   {{{"type", "content"},
-                    {"content",
-                     {{"type", "text"}, {"text", "escalate sandbox to danger-full-access: need it"}}}}}}});
+                    {"content", {{"type", "text"}, {"text", "escalate sandbox to danger-full-access: need it"}}}}}}});
       CHECK(request["params"]["options"] ==
             Json{{{"optionId", "allow-once"}, {"name", "Allow once"}, {"kind", "allow_once"}},
                  {{"optionId", "reject-once"}, {"name", "Reject"}, {"kind", "reject_once"}}});
@@ -189,9 +189,7 @@ TEST_CASE_METHOD(Turns, "Cancelling while a permission is open ends both, and a 
 }
 
 TEST_CASE_METHOD(Turns, "Cancelling while the model streams, by either way, keeps the session usable") {
-  harness.model->script = [](std::size_t n) {
-    return n % 2 == 0 ? support::waits_for_stop() : support::says("fine");
-  };
+  harness.model->script = [](std::size_t n) { return n % 2 == 0 ? support::waits_for_stop() : support::says("fine"); };
   open();
   for (const bool by_request_id : {false, true}) {
     const auto before = text_of("agent_message_chunk").size();
@@ -279,7 +277,8 @@ TEST_CASE_METHOD(Turns, "Many sessions at once keep their updates apart and in o
   harness.model->script = [](std::size_t) -> support::Answer {
     return [](const std::vector<llm::WireMessage>& messages, const llm::StreamSink& sink, std::stop_token stop) {
       if (messages.back()->find("user words") != std::string::npos)
-        return support::calls({{"a", "look", "{}"}, {"b", "look", "{}"}, {"c", "act", "{}"}}, "looking")(messages, sink, stop);
+        return support::calls({{"a", "look", "{}"}, {"b", "look", "{}"}, {"c", "act", "{}"}}, "looking")(messages, sink,
+                                                                                                         stop);
       return support::says("all seen, all done")(messages, sink, stop);
     };
   };
@@ -289,7 +288,8 @@ TEST_CASE_METHOD(Turns, "Many sessions at once keep their updates apart and in o
   for (int i = 1; i < count; ++i) sessions.push_back(harness.new_session(folder.make("w" + std::to_string(i))));
   for (int round = 0; round < rounds; ++round) {
     std::vector<std::int64_t> prompts;
-    for (const auto& one : sessions) prompts.push_back(client().request("session/prompt", text_prompt(one, "user words")));
+    for (const auto& one : sessions)
+      prompts.push_back(client().request("session/prompt", text_prompt(one, "user words")));
     for (const auto id : prompts) CHECK(client().answer(id)["result"]["stopReason"] == "end_turn");
   }
   for (const auto& one : sessions) {
@@ -310,7 +310,8 @@ TEST_CASE_METHOD(Turns, "A client that does not read holds the model back, and i
   std::atomic<std::size_t> streamed{0};
   std::atomic<bool> stopped{false};
   harness.model->script = [&](std::size_t) -> support::Answer {
-    return [&](const auto&, const llm::StreamSink& sink, std::stop_token stop) -> tl::expected<llm::Completion, llm::ModelError> {
+    return [&](const auto&, const llm::StreamSink& sink,
+               std::stop_token stop) -> tl::expected<llm::Completion, llm::ModelError> {
       const std::string piece(4096, 'x');
       while (!stop.stop_requested() && streamed < (64u << 20)) {
         sink.on_text(piece);

@@ -7,7 +7,9 @@ namespace {
 
 using base::Json;
 
-Json result(int id, Json value = Json::object()) { return {{"jsonrpc", "2.0"}, {"id", id}, {"result", std::move(value)}}; }
+Json result(int id, Json value = Json::object()) {
+  return {{"jsonrpc", "2.0"}, {"id", id}, {"result", std::move(value)}};
+}
 Json failure(Json id, int code) {
   return {{"jsonrpc", "2.0"}, {"id", std::move(id)}, {"error", {{"code", code}, {"message", "no"}}}};
 }

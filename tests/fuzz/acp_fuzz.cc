@@ -1,6 +1,6 @@
-// The whole ACP server, a real agent behind it, against hostile lines: whatever comes, every line out is valid JSON-RPC of
-// bounded size in the promised order, and the server ends with its input. In the lines "$S" stands for the newest session
-// id and "$W" for an existing folder. The first byte chooses how permission requests are answered.
+// The whole ACP server, a real agent behind it, against hostile lines: whatever comes, every line out is valid JSON-RPC
+// of bounded size in the promised order, and the server ends with its input. In the lines "$S" stands for the newest
+// session id and "$W" for an existing folder. The first byte chooses how permission requests are answered.
 #include <stdlib.h>
 
 #include <cstdint>
@@ -169,8 +169,8 @@ class Ask final : public agent::Tool {
     return view;
   }
   agent::ToolOutcome run(const Json& arguments, agent::ToolContext& context) override {
-    const auto outcome =
-        approval_.ask(context.session, {"ask", context.call_id, base::share(arguments), "because", false}, context.stop);
+    const auto outcome = approval_.ask(
+        context.session, {"ask", context.call_id, base::share(arguments), "because", false}, context.stop);
     return {std::string(agent::name(outcome)), false, nullptr};
   }
 
