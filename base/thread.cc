@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -81,7 +80,11 @@ void Thread::join() {
   if (!started_) return;
   started_ = false;
   // A thread that destroys its own handle (it held the owner's last reference) cannot wait for itself.
-  if (pthread_join(thread_, nullptr) == EDEADLK) pthread_detach(thread_);
+  if (pthread_equal(pthread_self(), thread_) != 0) {
+    pthread_detach(thread_);
+  } else {
+    pthread_join(thread_, nullptr);
+  }
 }
 
 }  // namespace base
