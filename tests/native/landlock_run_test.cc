@@ -90,15 +90,12 @@ TEST_CASE("landlock-run: a FIFO and a file of another folder are out of reach th
 TEST_CASE(
     "landlock-run: of root's capabilities only those for files and ids are kept, and no descriptor is passed on") {
   if (!landlock_works()) return;
-  const auto outcome = launch(
-      {"--ro", "/"},
-      {"/bin/bash", "-c",
-       "grep -E '^Cap(Inh|Prm|Eff|Amb)' /proc/self/status | cut -f2; ls /proc/$$/fd | grep -vx 255 | tr '\\n' ' '"});
+  const auto outcome =
+      launch({"--ro", "/"}, {"/bin/bash", "-c", "grep -E '^Cap(Inh|Prm|Eff|Amb)' /proc/self/status | cut -f2"});
   std::istringstream lines(outcome.out);
   std::string line;
   for (int i = 0; i < 4 && std::getline(lines, line); ++i) CHECK((std::stoull(line, nullptr, 16) & ~0xfbull) == 0);
-  std::getline(lines, line);
-  CHECK(line == "0 1 2 ");
+  CHECK(launch({"--ro", "/"}, {"/bin/ls", "/proc/self/fd"}).out == "0\n1\n2\n3\n");  // 3: the folder ls reads
 }
 
 TEST_CASE("landlock-run: signals do not leave the sandbox where the kernel can keep them in") {
