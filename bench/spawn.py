@@ -23,6 +23,7 @@ def find_call_init(agent_pid, deadline):
                     parent = int(f.read().rsplit(")", 1)[1].split()[1])
                 if parent != agent_pid:
                     continue
+                argv[0] = os.readlink(f"/proc/{entry}/exe")
                 cwd = os.readlink(f"/proc/{entry}/cwd")
                 with open(f"/proc/{entry}/environ", "rb") as f:
                     environment = dict(p.split("=", 1) for p in f.read().decode("utf-8", "replace").split("\0") if "=" in p)
