@@ -29,7 +29,8 @@ std::vector<std::string_view> lines_of(std::string_view text) {
 std::string words(std::string_view err, const std::string& otherwise) {
   std::string own;
   for (std::string_view line : lines_of(err)) {
-    if (!line.starts_with("bwrap: ") && !line.starts_with("landlock-run: ") && !line.starts_with("sandbox-exec: ")) continue;
+    if (!line.starts_with("bwrap: ") && !line.starts_with("landlock-run: ") && !line.starts_with("sandbox-exec: "))
+      continue;
     own += own.empty() ? "" : "\n";
     own += line;
   }
@@ -39,7 +40,8 @@ std::string words(std::string_view err, const std::string& otherwise) {
 }
 
 std::string exit_words(const RunEvidence& evidence) {
-  if (evidence.exit_code) return "the runner exited with " + std::to_string(*evidence.exit_code) + " before the command ran";
+  if (evidence.exit_code)
+    return "the runner exited with " + std::to_string(*evidence.exit_code) + " before the command ran";
   return "the runner was killed by signal " + std::to_string(evidence.signal) + " before the command ran";
 }
 
@@ -67,7 +69,8 @@ std::optional<std::string> judge_text(const std::vector<RunnerFailureRule>& rule
   for (const RunnerFailureRule& rule : rules) {
     if (!rule.exit_codes.empty()) {
       if (!evidence.exit_code) continue;
-      if (std::find(rule.exit_codes.begin(), rule.exit_codes.end(), *evidence.exit_code) == rule.exit_codes.end()) continue;
+      if (std::find(rule.exit_codes.begin(), rule.exit_codes.end(), *evidence.exit_code) == rule.exit_codes.end())
+        continue;
     }
     for (std::string_view line : lines_of(evidence.err)) {
       const auto& info = rule.informational_lines;
@@ -107,9 +110,12 @@ bool below_a_root(const std::string& path, const std::vector<std::string>& roots
 std::optional<std::string> find_runner_failure(const ConfinedArgv& confined, const RunEvidence& evidence) {
   if (evidence.ended_by_us) return std::nullopt;
   switch (confined.status) {
-    case StatusChannel::launcher: return judge_launcher(evidence);
-    case StatusChannel::bwrap: return judge_bwrap(evidence);
-    case StatusChannel::none: break;
+    case StatusChannel::launcher:
+      return judge_launcher(evidence);
+    case StatusChannel::bwrap:
+      return judge_bwrap(evidence);
+    case StatusChannel::none:
+      break;
   }
   return judge_text(confined.runner_failure_rules, evidence);
 }

@@ -1,6 +1,6 @@
-// What a finished command's traces mean: did it run at all (contract.md 1), and was a file effect denied. Both are judged
-// from the backend's own channel and dialect, never from a union of dialects. No I/O but canonical_target() on paths that
-// a stderr line names. One thread per object.
+// What a finished command's traces mean: did it run at all (contract.md 1), and was a file effect denied. Both are
+// judged from the backend's own channel and dialect, never from a union of dialects. No I/O but canonical_target() on
+// paths that a stderr line names. One thread per object.
 #pragma once
 
 #include <optional>
@@ -16,8 +16,8 @@ struct RunEvidence {
   std::string_view status;       // everything the status pipe gave until its end
   std::optional<int> exit_code;  // absent when killed by a signal
   int signal = 0;
-  bool ended_by_us = false;      // we timed it out, cancelled or killed it: then it is never a runner failure
-  std::string_view err;          // kept stderr
+  bool ended_by_us = false;  // we timed it out, cancelled or killed it: then it is never a runner failure
+  std::string_view err;      // kept stderr
 };
 
 // The runner's words when the runner, not the command, failed.

@@ -1,7 +1,7 @@
-// The fence: the in-process counterpart of the backends' profiles, with the same writable set. Immediately before a change
-// the target is made canonical, compared with the set, and its folder opened from the root's descriptor without following
-// a single link; the change is then made on that descriptor. A folder that is swapped meanwhile moves the change with it,
-// or is noticed, but never lets it out.
+// The fence: the in-process counterpart of the backends' profiles, with the same writable set. Immediately before a
+// change the target is made canonical, compared with the set, and its folder opened from the root's descriptor without
+// following a single link; the change is then made on that descriptor. A folder that is swapped meanwhile moves the
+// change with it, or is noticed, but never lets it out.
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -52,13 +52,15 @@ class FencedFs : public Fs {
     const auto roots = writable_roots(policy, host_);
     if (!roots) return tl::unexpected(roots.error());
     const auto denied = [&](const std::string& why) {
-      return base::fail(base::ErrorCode::fs_sandbox_denied,
-                        "changing " + target + " is not allowed under " + std::string(mode_name(policy.mode)) + " mode" + why);
+      return base::fail(base::ErrorCode::fs_sandbox_denied, "changing " + target + " is not allowed under " +
+                                                                std::string(mode_name(policy.mode)) + " mode" + why);
     };
     if (const auto moved = moved_root(policy)) return denied(": " + *moved);
-    const auto root = std::find_if(roots->begin(), roots->end(), [&](const std::string& r) { return path_within(target, r) && target != r; });
+    const auto root = std::find_if(roots->begin(), roots->end(),
+                                   [&](const std::string& r) { return path_within(target, r) && target != r; });
     if (root == roots->end()) return denied("");
-    if (!host_.state_dir.empty() && path_within(target, host_.state_dir)) return denied(": it is the agent's own state");
+    if (!host_.state_dir.empty() && path_within(target, host_.state_dir))
+      return denied(": it is the agent's own state");
     for (const std::string& entry : policy.protect) {
       const auto kept = canonical_target((std::filesystem::path(policy.workspace_root) / entry).string());
       if (!kept) return tl::unexpected(kept.error());

@@ -17,7 +17,8 @@ class MemoryFs : public Fs {
     const std::string place = lexical(path);
     const base::Lock lock(mutex_);
     const auto found = files_.find(place);
-    if (found == files_.end()) return base::fail(base::ErrorCode::not_found, "cannot read " + place + ": No such file or directory");
+    if (found == files_.end())
+      return base::fail(base::ErrorCode::not_found, "cannot read " + place + ": No such file or directory");
     return FileContent{place, found->second, sha256_hex(found->second)};
   }
 
@@ -42,7 +43,9 @@ class MemoryFs : public Fs {
   }
 
  private:
-  static std::string lexical(const std::string& path) { return std::filesystem::path(path).lexically_normal().string(); }
+  static std::string lexical(const std::string& path) {
+    return std::filesystem::path(path).lexically_normal().string();
+  }
 
   const bool confines_;
   base::Mutex mutex_;

@@ -50,10 +50,13 @@ base::Result<base::Fd> walk(base::Fd from, const std::string& relative, bool mak
     const std::string name = part.string();
     if (name.empty() || name == ".") continue;
     if (name == "..") return base::fail(base::ErrorCode::invalid_argument, whole + " is not a canonical path");
-    const auto open_it = [&] { return openat(from.get(), name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); };
+    const auto open_it = [&] {
+      return openat(from.get(), name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    };
     base::Fd next(open_it());
     if (!next && errno == ENOENT && make) {
-      if (mkdirat(from.get(), name.c_str(), 0777) != 0 && errno != EEXIST) return base::fail_errno("cannot make folder " + whole, errno);
+      if (mkdirat(from.get(), name.c_str(), 0777) != 0 && errno != EEXIST)
+        return base::fail_errno("cannot make folder " + whole, errno);
       next = base::Fd(open_it());
     }
     if (!next) {
@@ -71,7 +74,8 @@ base::Result<base::Fd> open_below(base::Fd from, const std::string& relative, bo
   if (fd >= 0) return base::Fd(fd);
   if (errno == ELOOP || errno == EXDEV) return swapped(whole);
   if (errno == ENOENT && !make) return base::fail_errno("cannot open folder " + whole, errno);
-  if (errno != ENOENT && errno != ENOTDIR && !openat2_missing(errno)) return base::fail_errno("cannot open folder " + whole, errno);
+  if (errno != ENOENT && errno != ENOTDIR && !openat2_missing(errno))
+    return base::fail_errno("cannot open folder " + whole, errno);
   return walk(std::move(from), relative, make, whole);
 }
 
@@ -94,7 +98,8 @@ std::optional<std::string> moved_root(const Policy& policy) {
 
 base::Result<std::string> write_target(const std::string& absolute_path) {
   std::string path = absolute_path;
-  if (path.find('\0') != std::string::npos) return base::fail(base::ErrorCode::invalid_argument, "the path contains a NUL byte");
+  if (path.find('\0') != std::string::npos)
+    return base::fail(base::ErrorCode::invalid_argument, "the path contains a NUL byte");
   for (int links = 0; links < most_links; ++links) {
     auto target = canonical_target(path);
     if (target) return target;
@@ -108,15 +113,18 @@ base::Result<std::string> write_target(const std::string& absolute_path) {
 }
 
 base::Result<FileContent> read_regular(const std::string& path) {
-  if (path.find('\0') != std::string::npos) return base::fail(base::ErrorCode::invalid_argument, "the path contains a NUL byte");
+  if (path.find('\0') != std::string::npos)
+    return base::fail(base::ErrorCode::invalid_argument, "the path contains a NUL byte");
   auto real = canonical_path(path);
   if (!real) return tl::unexpected(real.error());
   if (own_process_path(*real))
-    return base::fail(base::ErrorCode::fs_permission_denied, *real + " belongs to the agent itself and is not readable");
+    return base::fail(base::ErrorCode::fs_permission_denied,
+                      *real + " belongs to the agent itself and is not readable");
   struct stat status {};
   if (stat(real->c_str(), &status) != 0) return base::fail_errno("cannot read " + *real, errno);
   const auto irregular = [&] {
-    return base::fail(base::ErrorCode::invalid_argument, *real + " is " + std::string(kind_of_mode(status.st_mode)) + ", not a regular file");
+    return base::fail(base::ErrorCode::invalid_argument,
+                      *real + " is " + std::string(kind_of_mode(status.st_mode)) + ", not a regular file");
   };
   if (!S_ISREG(status.st_mode)) return irregular();
   const base::Fd file(open(real->c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
@@ -127,7 +135,8 @@ base::Result<FileContent> read_regular(const std::string& path) {
   FileContent content;
   content.canonical_path = *real;
   const auto too_large = [&] {
-    return base::fail(base::ErrorCode::limit, *real + " is larger than 32 MiB; read parts of it with bash (head, tail, sed -n, grep)");
+    return base::fail(base::ErrorCode::limit,
+                      *real + " is larger than 32 MiB; read parts of it with bash (head, tail, sed -n, grep)");
   };
   if (static_cast<std::uint64_t>(status.st_size) > fs_read_limit) return too_large();
   content.bytes.reserve(static_cast<std::size_t>(status.st_size));
@@ -147,7 +156,8 @@ base::Result<FileContent> read_regular(const std::string& path) {
 base::Result<base::Fd> open_folder(const std::string& root, const std::string& relative) {
   base::Fd top(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!top) return base::fail_errno("cannot open /", errno);
-  auto at_root = open_below(std::move(top), root.substr(std::min(root.find_first_not_of('/'), root.size())), false, root);
+  auto at_root =
+      open_below(std::move(top), root.substr(std::min(root.find_first_not_of('/'), root.size())), false, root);
   if (!at_root) return at_root;
   return open_below(std::move(*at_root), relative, true, (stdfs::path(root) / relative).string());
 }

@@ -13,8 +13,8 @@
 
 namespace sandbox {
 
-// Nothing, or what to say when the workspace root, canonical when the session began, now leads elsewhere: a command moved
-// it and put a link in its place. Then nothing below it may be taken for the workspace.
+// Nothing, or what to say when the workspace root, canonical when the session began, now leads elsewhere: a command
+// moved it and put a link in its place. Then nothing below it may be taken for the workspace.
 std::optional<std::string> moved_root(const Policy& policy);
 
 // canonical_target() that also follows a symlink whose target does not exist yet.
@@ -28,10 +28,10 @@ base::Result<FileContent> read_regular(const std::string& path);
 // neither in root nor below it: both are canonical, so a link there means that somebody swapped a folder. Then `busy`.
 base::Result<base::Fd> open_folder(const std::string& root, const std::string& relative);
 
-// Writes request.bytes to `name` in `folder` through a temporary file and a rename, so that a reader sees the old or the
-// new content. Keeps mode, owner, ACL and user attributes of an existing file. Where the folder takes no new file, or the
-// owner cannot be kept, the file is written in place, unless it has other names and `many_names` is false: then one of
-// them may lie where this call may not write.
+// Writes request.bytes to `name` in `folder` through a temporary file and a rename, so that a reader sees the old or
+// the new content. Keeps mode, owner, ACL and user attributes of an existing file. Where the folder takes no new file,
+// or the owner cannot be kept, the file is written in place, unless it has other names and `many_names` is false: then
+// one of them may lie where this call may not write.
 base::Result<WriteResult> replace_in(const base::Fd& folder, const std::string& name, const std::string& canonical,
                                      const WriteRequest& request, bool many_names);
 

@@ -52,7 +52,8 @@ base::Result<std::string> check_expected(int folder, const std::string& name, co
   auto now = hash_now(folder, name, canonical);
   if (!now) return tl::unexpected(now.error());
   if (!request.expected_hash) {
-    if (*now) return base::fail(base::ErrorCode::fs_stale_version, canonical + " exists by now; read it before changing it");
+    if (*now)
+      return base::fail(base::ErrorCode::fs_stale_version, canonical + " exists by now; read it before changing it");
     return std::string();
   }
   if (!*now) return stale(canonical, "was deleted");
@@ -60,8 +61,8 @@ base::Result<std::string> check_expected(int folder, const std::string& name, co
   return **now;
 }
 
-// ACLs and user attributes. Best effort: a file system without them has nothing to lose, and capabilities must not survive
-// a change of content.
+// ACLs and user attributes. Best effort: a file system without them has nothing to lose, and capabilities must not
+// survive a change of content.
 void copy_attributes(int from, int to) {
   std::string names(64 * 1024, '\0');  // the kernel's own limit of a list
   const ssize_t size = flistxattr(from, names.data(), names.size());
@@ -78,7 +79,8 @@ void copy_attributes(int from, int to) {
 }
 
 // False when the owner cannot be kept.
-base::Result<bool> take_over(int folder, const std::string& name, const struct stat& old, int to, const std::string& canonical) {
+base::Result<bool> take_over(int folder, const std::string& name, const struct stat& old, int to,
+                             const std::string& canonical) {
   struct stat made {};
   if (fstat(to, &made) != 0) return cannot_write(canonical, errno);
   if ((made.st_uid != old.st_uid || made.st_gid != old.st_gid) && fchown(to, old.st_uid, old.st_gid) != 0) return false;
@@ -120,13 +122,16 @@ bool folder_refuses(int number) {
 base::Result<WriteResult> replace_in(const base::Fd& folder_fd, const std::string& name, const std::string& canonical,
                                      const WriteRequest& request, bool many_names) {
   const int folder = folder_fd.get();
-  if (name.empty() || name == "." || name == "..") return base::fail(base::ErrorCode::invalid_argument, canonical + " is a folder");
+  if (name.empty() || name == "." || name == "..")
+    return base::fail(base::ErrorCode::invalid_argument, canonical + " is a folder");
   struct stat old {};
   const bool exists = fstatat(folder, name.c_str(), &old, AT_SYMLINK_NOFOLLOW) == 0;
   if (!exists && errno != ENOENT) return cannot_write(canonical, errno);
-  if (exists && S_ISLNK(old.st_mode)) return base::fail(base::ErrorCode::busy, canonical + " changed while it was being written");
+  if (exists && S_ISLNK(old.st_mode))
+    return base::fail(base::ErrorCode::busy, canonical + " changed while it was being written");
   if (exists && !S_ISREG(old.st_mode))
-    return base::fail(base::ErrorCode::invalid_argument, canonical + " is " + std::string(kind_of_mode(old.st_mode)) + ", not a regular file");
+    return base::fail(base::ErrorCode::invalid_argument,
+                      canonical + " is " + std::string(kind_of_mode(old.st_mode)) + ", not a regular file");
 
   const auto in_place = [&](int number) -> base::Result<WriteResult> {
     if (!exists) return cannot_write(canonical, number);
@@ -135,7 +140,8 @@ base::Result<WriteResult> replace_in(const base::Fd& folder_fd, const std::strin
 
   // A new file gets its mode from the umask and the folder's default ACL.
   const std::string temporary = temporary_name();
-  base::Fd file(openat(folder, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, exists ? 0600 : 0666));
+  base::Fd file(
+      openat(folder, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, exists ? 0600 : 0666));
   if (!file) return folder_refuses(errno) ? in_place(errno) : cannot_write(canonical, errno);
   const auto give_up = [&](auto result) -> base::Result<WriteResult> {
     unlinkat(folder, temporary.c_str(), 0);
@@ -158,7 +164,9 @@ base::Result<WriteResult> replace_in(const base::Fd& folder_fd, const std::strin
                                             : rename_new(folder, temporary, name);
   if (renamed != 0) {
     const int number = errno;
-    if (number == EEXIST) return give_up(base::fail(base::ErrorCode::fs_stale_version, canonical + " exists by now; read it before changing it"));
+    if (number == EEXIST)
+      return give_up(
+          base::fail(base::ErrorCode::fs_stale_version, canonical + " exists by now; read it before changing it"));
     unlinkat(folder, temporary.c_str(), 0);
     return folder_refuses(number) ? in_place(number) : base::Result<WriteResult>(cannot_write(canonical, number));
   }

@@ -29,8 +29,8 @@ constexpr milliseconds cancel_grace{300};
 constexpr milliseconds drain_grace{200};  // for output of what outlives the direct child
 constexpr milliseconds reaper_patience{5000};
 constexpr std::size_t read_piece = 64 * 1024;
-constexpr std::size_t last_drain = 1u << 20;        // a pipe holds less, and nobody writes any more
-constexpr std::size_t longest_argument = 131'071;   // the kernel takes no longer single argument
+constexpr std::size_t last_drain = 1u << 20;       // a pipe holds less, and nobody writes any more
+constexpr std::size_t longest_argument = 131'071;  // the kernel takes no longer single argument
 
 // What a call is started with.
 struct Start {
@@ -43,7 +43,9 @@ base::Result<std::string> usable_workdir(const std::string& workdir) {
   if (workdir.find('\0') != std::string::npos)
     return base::fail(base::ErrorCode::command_start, "the working directory contains a NUL byte");
   const auto real = canonical_path(workdir);
-  if (!real) return base::fail(base::ErrorCode::command_start, "cannot use the working directory " + workdir + ": " + real.error().message);
+  if (!real)
+    return base::fail(base::ErrorCode::command_start,
+                      "cannot use the working directory " + workdir + ": " + real.error().message);
   struct stat status {};
   if (stat(real->c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
     return base::fail(base::ErrorCode::command_start, "cannot use the working directory " + workdir + ": not a folder");
@@ -57,8 +59,8 @@ base::Result<std::string> find_bash() {
   return base::fail(base::ErrorCode::command_start, "bash is neither at /bin/bash nor at /usr/bin/bash; install it");
 }
 
-// The runner is missing, not executable, or its interpreter is: no command can run. Everything else (no memory, argument
-// list too long, a bad working directory) is about this one call.
+// The runner is missing, not executable, or its interpreter is: no command can run. Everything else (no memory,
+// argument list too long, a bad working directory) is about this one call.
 bool runner_unusable(const base::StartFailure& failure) {
   if (failure.step != base::StartFailure::Step::exec_command) return false;
   static constexpr std::array<int, 7> numbers = {ENOENT, EACCES, EPERM, ENOTDIR, ENOEXEC, ELOOP, ELIBBAD};
@@ -68,16 +70,18 @@ bool runner_unusable(const base::StartFailure& failure) {
 tl::unexpected<base::Error> start_error(const base::StartFailure& failure, const Start& start) {
   if (start.confined && runner_unusable(failure))
     return base::fail(base::ErrorCode::sandbox_unavailable,
-                      "the " + start.confined->backend + " sandbox runner cannot be started, so the command did not run: " +
-                          failure.text());
+                      "the " + start.confined->backend +
+                          " sandbox runner cannot be started, so the command did not run: " + failure.text());
   return base::fail(base::ErrorCode::command_start, "the command could not be started: " + failure.text());
 }
 
 base::Result<Start> start_child(const ShellExecutor& shell, Sandbox* sandbox, const std::vector<std::string>& argv,
-                                const std::string& workdir, const Policy& policy, bool inherit_stdio, std::stop_token stop) {
+                                const std::string& workdir, const Policy& policy, bool inherit_stdio,
+                                std::stop_token stop) {
   for (const std::string& argument : argv) {
     if (argument.find('\0') != std::string::npos)
-      return base::fail(base::ErrorCode::command_start, "the command contains a NUL byte, which no program can be given");
+      return base::fail(base::ErrorCode::command_start,
+                        "the command contains a NUL byte, which no program can be given");
     if (argument.size() > longest_argument)
       return base::fail(base::ErrorCode::command_start,
                         "the command is longer than 131071 bytes; write it to a file and run that");
@@ -103,7 +107,8 @@ base::Result<Start> start_child(const ShellExecutor& shell, Sandbox* sandbox, co
   options.call_init = shell.options().call_init;
   options.inherit_stdio = inherit_stdio;
   auto child = base::Child::start(options);
-  if (!child) return base::fail(base::ErrorCode::command_start, "the command could not be started: " + child.error().message);
+  if (!child)
+    return base::fail(base::ErrorCode::command_start, "the command could not be started: " + child.error().message);
   start.child = std::move(*child);
   return start;
 }
@@ -139,8 +144,13 @@ class Watch {
  public:
   Watch(base::Child& child, CallOutput& output, DenialScanner* scanner, milliseconds limit, std::stop_token stop,
         std::stop_token shutdown)
-      : child_(child), output_(output), scanner_(scanner), stop_(std::move(stop)), shutdown_(std::move(shutdown)),
-        begin_(Clock::now()), limit_at_(begin_ + limit) {}
+      : child_(child),
+        output_(output),
+        scanner_(scanner),
+        stop_(std::move(stop)),
+        shutdown_(std::move(shutdown)),
+        begin_(Clock::now()),
+        limit_at_(begin_ + limit) {}
 
   base::Result<void> run();
 
@@ -164,7 +174,7 @@ class Watch {
   base::StopFd stop_, shutdown_;
   const base::StopFd never_{std::stop_token{}};
   Clock::time_point begin_, limit_at_;
-  std::optional<Clock::time_point> kill_at_;   // set with a cause
+  std::optional<Clock::time_point> kill_at_;      // set with a cause
   std::optional<Clock::time_point> drain_until_;  // set when the direct child has ended
   int out_ = child_.out(), err_ = child_.err();
   bool exited_ = false, stop_fired_ = false, shutdown_fired_ = false;
@@ -209,10 +219,9 @@ bool Watch::over() {
 }
 
 void Watch::wait() {
-  std::array<pollfd, 5> set = {pollfd{out_, POLLIN, 0}, pollfd{err_, POLLIN, 0},
-                               pollfd{exited_ ? -1 : child_.status_fd(), POLLIN, 0},
-                               pollfd{stop_fired_ ? -1 : stop_.fd(), POLLIN, 0},
-                               pollfd{shutdown_fired_ ? -1 : shutdown_.fd(), POLLIN, 0}};
+  std::array<pollfd, 5> set = {
+      pollfd{out_, POLLIN, 0}, pollfd{err_, POLLIN, 0}, pollfd{exited_ ? -1 : child_.status_fd(), POLLIN, 0},
+      pollfd{stop_fired_ ? -1 : stop_.fd(), POLLIN, 0}, pollfd{shutdown_fired_ ? -1 : shutdown_.fd(), POLLIN, 0}};
   const auto until = kill_at_ ? *kill_at_ : drain_until_ ? *drain_until_ : limit_at_;
   const auto left = std::chrono::ceil<milliseconds>(until - Clock::now()).count();
   if (poll(set.data(), set.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000))) <= 0) return;
@@ -267,7 +276,8 @@ base::Result<ShellOutcome> ShellExecutor::run(const ShellRequest& request, std::
     return base::fail(base::ErrorCode::cancelled, "cancelled before the command was started");
   auto bash = find_bash();
   if (!bash) return tl::unexpected(bash.error());
-  auto start = start_child(*this, sandbox_.get(), {*bash, "-c", request.command}, request.workdir, request.policy, false, stop);
+  auto start =
+      start_child(*this, sandbox_.get(), {*bash, "-c", request.command}, request.workdir, request.policy, false, stop);
   if (!start) return tl::unexpected(start.error());
 
   ShellOutcome outcome;
@@ -303,7 +313,8 @@ base::Result<ShellOutcome> ShellExecutor::run(const ShellRequest& request, std::
   outcome.pipe_held_open = watch.pipe_held_open;
   if (!start->confined) return outcome;
 
-  const RunEvidence evidence{watch.status, outcome.exit_code, watch.exit.signal, watch.cause != Cause::none, outcome.err};
+  const RunEvidence evidence{watch.status, outcome.exit_code, watch.exit.signal, watch.cause != Cause::none,
+                             outcome.err};
   if (auto words = find_runner_failure(*start->confined, evidence)) {
     outcome.runner_failed = true;
     outcome.runner_failure = std::move(*words);
@@ -325,7 +336,8 @@ base::Result<void> check_program(const std::string& name) {
   } else {
     const char* path = getenv("PATH");
     std::istringstream folders(path != nullptr ? path : "/usr/bin:/bin");
-    for (std::string folder; std::getline(folders, folder, ':');) candidates.push_back((folder.empty() ? "." : folder) + "/" + name);
+    for (std::string folder; std::getline(folders, folder, ':');)
+      candidates.push_back((folder.empty() ? "." : folder) + "/" + name);
   }
   for (const std::string& candidate : candidates) {
     if (access(candidate.c_str(), X_OK) == 0) return {};
@@ -364,8 +376,9 @@ base::Result<int> ShellExecutor::run_attached(const std::vector<std::string>& ar
     evidence.ended_by_us = ended_by_us;
     if (auto words = find_runner_failure(*start->confined, evidence)) {
       sandbox_->report_runner_failure();
-      return base::fail(base::ErrorCode::sandbox_unavailable,
-                        "the " + start->confined->backend + " sandbox runner failed, so the command did not run: " + *words);
+      return base::fail(
+          base::ErrorCode::sandbox_unavailable,
+          "the " + start->confined->backend + " sandbox runner failed, so the command did not run: " + *words);
     }
   }
   return exit->signal != 0 ? 128 + exit->signal : exit->exit_code;

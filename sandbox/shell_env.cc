@@ -1,5 +1,5 @@
-// The environment of a child: what the agent was started with, less names that look like secrets, plus what keeps programs
-// from paging, colouring or asking.
+// The environment of a child: what the agent was started with, less names that look like secrets, plus what keeps
+// programs from paging, colouring or asking.
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,7 +46,8 @@ std::vector<std::pair<std::string, std::string>> ShellExecutor::child_environmen
       {"GIT_TERMINAL_PROMPT", "0"},
       {"ACP_AGENT_SESSION_ID", policy.session_id},
   };
-  if (sandbox_ && policy.mode != Mode::danger_full_access) fixed.emplace_back("TMPDIR", child_tmpdir(roots, options_.host));
+  if (sandbox_ && policy.mode != Mode::danger_full_access)
+    fixed.emplace_back("TMPDIR", child_tmpdir(roots, options_.host));
 
   std::vector<std::pair<std::string, std::string>> result;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {

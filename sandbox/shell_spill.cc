@@ -111,7 +111,8 @@ bool SpillFile::linearise() {
   const auto copy = [&](std::uint64_t from, std::uint64_t size) {
     std::vector<char> buffer(256 * 1024);
     while (size > 0) {
-      const ssize_t n = pread(source.get(), buffer.data(), std::min<std::uint64_t>(buffer.size(), size), static_cast<off_t>(from));
+      const ssize_t n =
+          pread(source.get(), buffer.data(), std::min<std::uint64_t>(buffer.size(), size), static_cast<off_t>(from));
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0 || !put({buffer.data(), static_cast<std::size_t>(n)}, to)) return false;
       from += static_cast<std::uint64_t>(n);

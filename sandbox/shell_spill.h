@@ -1,6 +1,6 @@
 // The file that takes the full output of one command when the part kept in memory is cut. Bounded: of an output longer
-// than its limit the head and the newest tail are kept and the loss is stated, in the file and in bytes. Mode 0600, in a
-// folder of the session. One thread. Failures (disk full, no folder) cost the file or its rest, never the call.
+// than its limit the head and the newest tail are kept and the loss is stated, in the file and in bytes. Mode 0600, in
+// a folder of the session. One thread. Failures (disk full, no folder) cost the file or its rest, never the call.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ class SpillFile {
   // spill files already in the folder leave less of session_limit.
   SpillFile(std::string folder, std::uint64_t call_limit, std::uint64_t session_limit);
 
-  void append(std::string_view bytes);  // opens the file at the first call
-  void finish();                        // puts a wrapped tail in order
+  void append(std::string_view bytes);               // opens the file at the first call
+  void finish();                                     // puts a wrapped tail in order
   const std::string& path() const { return path_; }  // "" when there is no file
   std::uint64_t lost() const { return lost_; }
 

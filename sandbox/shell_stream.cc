@@ -37,7 +37,8 @@ void LiveText::emit(std::string_view bytes) {
   if (bytes.empty()) return;
   std::string text = base::clean_terminal_text(bytes);
   if (text.empty()) return;
-  if (text.size() > left_) text = base::ellipsize(text, left_) + "\n[more output is not shown while the command runs]\n";
+  if (text.size() > left_)
+    text = base::ellipsize(text, left_) + "\n[more output is not shown while the command runs]\n";
   left_ -= std::min(left_, text.size());
   sink_(text);
 }

@@ -27,7 +27,8 @@ class LiveText {
 
 class CallOutput {
  public:
-  CallOutput(std::size_t stream_limit, SpillFile spill, std::function<void(std::string_view)> sink, std::size_t live_limit);
+  CallOutput(std::size_t stream_limit, SpillFile spill, std::function<void(std::string_view)> sink,
+             std::size_t live_limit);
   CallOutput(const CallOutput&) = delete;
   CallOutput& operator=(const CallOutput&) = delete;
 

@@ -52,7 +52,8 @@ class BashTool : public agent::Tool {
     view.kind = "execute";
     return view;
   }
-  agent::CallView view_result(const Json& arguments, const agent::event::ToolResult& result, const std::string& cwd) const override {
+  agent::CallView view_result(const Json& arguments, const agent::event::ToolResult& result,
+                              const std::string& cwd) const override {
     agent::CallView view = view_call(arguments, cwd);
     view.text = bounded_text(result.content);
     view.raw_output = result.facts ? result.facts : base::share(Json::object());
@@ -78,13 +79,16 @@ agent::ToolOutcome BashTool::could_not_run(const base::Error& error, Json facts)
 agent::ToolOutcome BashTool::run(const Json& arguments, agent::ToolContext& context) {
   const std::string command = base::get_string(arguments, "command").value_or("");
   Json facts = {{"mode", sandbox::mode_name(context.policy.mode)}, {"escalated", false}, {"denied", false}};
-  auto workdir = absolute_path(base::get_string(arguments, "workdir").value_or(context.session.cwd()), context.session.cwd());
-  if (!workdir) return could_not_run({workdir.error().code, "workdir: " + workdir.error().message, {}}, std::move(facts));
+  auto workdir =
+      absolute_path(base::get_string(arguments, "workdir").value_or(context.session.cwd()), context.session.cwd());
+  if (!workdir)
+    return could_not_run({workdir.error().code, "workdir: " + workdir.error().message, {}}, std::move(facts));
   if (auto real = sandbox::canonical_path(*workdir)) workdir = *real;  // a missing one is reported by the executor
   const std::string key = command + "\n" + *workdir;
   facts["denied_key"] = key;
 
-  auto escalation = agent::resolve_escalation(arguments, context, "bash", "this command", key, shell_->confines(), approval_.get());
+  auto escalation =
+      agent::resolve_escalation(arguments, context, "bash", "this command", key, shell_->confines(), approval_.get());
   if (!escalation) return escalation.error();
   facts["mode"] = sandbox::mode_name(escalation->policy.mode);
   facts["escalated"] = escalation->escalated;
@@ -95,7 +99,8 @@ agent::ToolOutcome BashTool::run(const Json& arguments, agent::ToolContext& cont
   request.workdir = *workdir;
   request.policy = escalation->policy;
   if (const auto limit = base::get_int(arguments, "timeout_ms"))
-    request.timeout = std::chrono::milliseconds(std::clamp<std::int64_t>(*limit, 1, shell_->options().max_timeout.count()));
+    request.timeout =
+        std::chrono::milliseconds(std::clamp<std::int64_t>(*limit, 1, shell_->options().max_timeout.count()));
   request.spill_dir = context.session.folder() + "/output";
   request.on_output = [&context](std::string_view text) {
     context.session.delta({agent::LiveDelta::Kind::tool_output, context.call_id, text});
@@ -122,9 +127,11 @@ agent::ToolOutcome BashTool::run(const Json& arguments, agent::ToolContext& cont
   facts["pipe_held_open"] = outcome->pipe_held_open;
   facts["duration_ms"] = outcome->duration.count();
   if (outcome->runner_failed)
-    return could_not_run({base::ErrorCode::sandbox_unavailable,
-                          "the " + outcome->backend + " sandbox runner failed, so the command did not run: " + outcome->runner_failure, {}},
-                         std::move(facts));
+    return could_not_run(
+        {base::ErrorCode::sandbox_unavailable,
+         "the " + outcome->backend + " sandbox runner failed, so the command did not run: " + outcome->runner_failure,
+         {}},
+        std::move(facts));
 
   std::string text(without_newlines(outcome->out));
   if (const std::string_view err = without_newlines(outcome->err); !err.empty()) {
@@ -151,8 +158,8 @@ std::string BashTool::markers(const sandbox::ShellOutcome& outcome, const agent:
   }
   if (outcome.pipe_held_open) line("[a background process still held the output open; it was not waited for]");
   if (outcome.stragglers_killed > 0)
-    line(fmt::format("[{} background process{} still running when the command ended: killed]", outcome.stragglers_killed,
-                     outcome.stragglers_killed == 1 ? " was" : "es were"));
+    line(fmt::format("[{} background process{} still running when the command ended: killed]",
+                     outcome.stragglers_killed, outcome.stragglers_killed == 1 ? " was" : "es were"));
   if (outcome.denied) line(denial_lines(outcome.mode, shell_->confines(), approval_.get(), context.session));
   if (outcome.timed_out) line(fmt::format("[timed out after {}ms]", outcome.timeout.count()));
   if (outcome.cancelled) line("[aborted: the turn was cancelled while this command ran]");

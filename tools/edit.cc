@@ -23,17 +23,19 @@ class EditTool : public agent::Tool {
     std::string description(base::trim(assets::tool_edit_md));
     if (capabilities.fs_confines) description += "\n" + std::string(base::trim(assets::tool_fs_sandbox_md));
     return {"edit", std::move(description),
-            object_schema(R"("file_path":{"type":"string","description":"Absolute, or relative to the working directory."},)"
-                          R"("old_string":{"type":"string","description":"Text to replace, exactly as it is in the file."},)"
-                          R"("new_string":{"type":"string"},)"
-                          R"("replace_all":{"type":"boolean","description":"Replace every occurrence. Default false."})",
-                          R"("file_path","old_string","new_string")", capabilities.fs_confines)};
+            object_schema(
+                R"("file_path":{"type":"string","description":"Absolute, or relative to the working directory."},)"
+                R"("old_string":{"type":"string","description":"Text to replace, exactly as it is in the file."},)"
+                R"("new_string":{"type":"string"},)"
+                R"("replace_all":{"type":"boolean","description":"Replace every occurrence. Default false."})",
+                R"("file_path","old_string","new_string")", capabilities.fs_confines)};
   }
   bool reads_only(const Json&) const override { return false; }
   agent::CallView view_call(const Json& arguments, const std::string& cwd) const override {
     return change_call_view("Edit", arguments, cwd);
   }
-  agent::CallView view_result(const Json& arguments, const agent::event::ToolResult& result, const std::string& cwd) const override {
+  agent::CallView view_result(const Json& arguments, const agent::event::ToolResult& result,
+                              const std::string& cwd) const override {
     return change_result_view("Edit", arguments, result, cwd);
   }
 
@@ -51,9 +53,11 @@ class EditTool : public agent::Tool {
     if (!*current) return base::fail(base::ErrorCode::not_found, path + " does not exist; create it with write");
     const TextFile& file = (*current)->text;
     if (file.encoding == Encoding::bytes && !(ascii(from) && ascii(to)))
-      return base::fail(base::ErrorCode::invalid_argument,
-                        path + " is not UTF-8, so only ASCII text can be replaced in it without damage; use ASCII in old_string "
-                               "and new_string, or change it with bash (iconv, sed)");
+      return base::fail(
+          base::ErrorCode::invalid_argument,
+          path +
+              " is not UTF-8, so only ASCII text can be replaced in it without damage; use ASCII in old_string "
+              "and new_string, or change it with bash (iconv, sed)");
     auto edited = replace_text(file.text, from, to, base::get_bool(arguments, "replace_all").value_or(false));
     if (!edited) return tl::unexpected(edited.error());
     Plan plan;

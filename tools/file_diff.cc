@@ -46,7 +46,8 @@ Hunk make_hunk(const std::optional<std::string>& old_text, const std::string& ne
   const std::size_t shorter = std::min(before.size(), after.size());
   std::size_t same = 0, same_end = 0;
   while (same < shorter && before[same] == after[same]) ++same;
-  while (same_end < shorter - same && before[before.size() - 1 - same_end] == after[after.size() - 1 - same_end]) ++same_end;
+  while (same_end < shorter - same && before[before.size() - 1 - same_end] == after[after.size() - 1 - same_end])
+    ++same_end;
   hunk.line = 1 + static_cast<int>(std::count(after.begin(), after.begin() + static_cast<std::ptrdiff_t>(same), '\n'));
   if (std::max(before.size(), after.size()) <= whole_file_limit) {
     hunk.old_text = base::to_utf8(before);

@@ -1,5 +1,5 @@
-// What a client is shown of a file change: both whole texts of a small file, of a large one the part that changed with a
-// few lines around it. Pure; any thread.
+// What a client is shown of a file change: both whole texts of a small file, of a large one the part that changed with
+// a few lines around it. Pure; any thread.
 #pragma once
 
 #include <optional>

@@ -27,7 +27,8 @@ bool would_ask(const Json& arguments, const sandbox::Policy& policy) {
 
 }  // namespace
 
-base::Result<std::optional<Current>> current_file(FileTools& tools, const std::string& session_id, const std::string& path) {
+base::Result<std::optional<Current>> current_file(FileTools& tools, const std::string& session_id,
+                                                  const std::string& path) {
   auto content = tools.fs->read(path);
   if (!content) {
     if (content.error().code == base::ErrorCode::not_found) return std::nullopt;
@@ -36,11 +37,13 @@ base::Result<std::optional<Current>> current_file(FileTools& tools, const std::s
   const std::string& name = content->canonical_path;
   auto decoded = decode_file(content->bytes);
   if (const auto* binary = std::get_if<BinaryFile>(&decoded))
-    return base::fail(base::ErrorCode::invalid_argument, name + " is a binary file (" + binary->kind + "); change it with bash");
+    return base::fail(base::ErrorCode::invalid_argument,
+                      name + " is a binary file (" + binary->kind + "); change it with bash");
   if (tools.observe) {
     const auto seen = tools.observations.seen(session_id, name);
     if (!seen)
-      return base::fail(base::ErrorCode::fs_not_observed, name + " has not been read in this session; read it before changing it");
+      return base::fail(base::ErrorCode::fs_not_observed,
+                        name + " has not been read in this session; read it before changing it");
     if (*seen != content->hash)
       return base::fail(base::ErrorCode::fs_stale_version, name + " was changed since it was read; read it again");
   }
@@ -48,7 +51,8 @@ base::Result<std::optional<Current>> current_file(FileTools& tools, const std::s
 }
 
 agent::ToolOutcome change_file(FileTools& tools, const std::string& tool_name, const Json& arguments,
-                               agent::ToolContext& context, const std::function<base::Result<Plan>(const std::string& path)>& make_plan) {
+                               agent::ToolContext& context,
+                               const std::function<base::Result<Plan>(const std::string& path)>& make_plan) {
   Json facts = {{"mode", sandbox::mode_name(context.policy.mode)}, {"escalated", false}, {"denied", false}};
   const auto path = absolute_path(base::get_string(arguments, "file_path").value_or(""), context.session.cwd());
   if (!path) return failed(path.error(), std::move(facts));
@@ -61,8 +65,8 @@ agent::ToolOutcome change_file(FileTools& tools, const std::string& tool_name, c
   if (asks) {
     if (auto early = make_plan(*path); !early) return failed(early.error(), std::move(facts));
   }
-  auto escalation = agent::resolve_escalation(arguments, context, tool_name, "this operation", key, tools.fs->confines(),
-                                              tools.approval.get());
+  auto escalation = agent::resolve_escalation(arguments, context, tool_name, "this operation", key,
+                                              tools.fs->confines(), tools.approval.get());
   if (!escalation) return escalation.error();
   const sandbox::Mode mode = escalation->policy.mode;
   facts["mode"] = sandbox::mode_name(mode);
@@ -78,7 +82,8 @@ agent::ToolOutcome change_file(FileTools& tools, const std::string& tool_name, c
     const bool denied = written.error().code == base::ErrorCode::fs_sandbox_denied;
     facts["denied"] = denied;
     agent::ToolOutcome outcome = failed(written.error(), std::move(facts));
-    if (denied) outcome.content += "\n" + denial_lines(mode, tools.fs->confines(), tools.approval.get(), context.session);
+    if (denied)
+      outcome.content += "\n" + denial_lines(mode, tools.fs->confines(), tools.approval.get(), context.session);
     return outcome;
   }
   tools.observations.saw(context.session.id(), written->canonical_path, written->new_hash);
@@ -104,8 +109,8 @@ agent::CallView change_call_view(const std::string& verb, const Json& arguments,
   return view;
 }
 
-agent::CallView change_result_view(const std::string& verb, const Json& arguments, const agent::event::ToolResult& result,
-                                   const std::string& cwd) {
+agent::CallView change_result_view(const std::string& verb, const Json& arguments,
+                                   const agent::event::ToolResult& result, const std::string& cwd) {
   agent::CallView view = change_call_view(verb, arguments, cwd);
   const Json empty = Json::object();
   const Json& facts = result.facts ? *result.facts : empty;

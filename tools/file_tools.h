@@ -1,5 +1,5 @@
-// What read, write and edit share: the file system they were composed with, what each session has seen, and the way every
-// change takes. One instance for all sessions; thread-safe.
+// What read, write and edit share: the file system they were composed with, what each session has seen, and the way
+// every change takes. One instance for all sessions; thread-safe.
 #pragma once
 
 #include <functional>
@@ -37,16 +37,18 @@ struct Current {
   sandbox::FileContent content;
   TextFile text;
 };
-base::Result<std::optional<Current>> current_file(FileTools& tools, const std::string& session_id, const std::string& path);
+base::Result<std::optional<Current>> current_file(FileTools& tools, const std::string& session_id,
+                                                  const std::string& path);
 
-// Consent, plan, change, facts. A plan that fails is reported before anybody is asked for consent, and made again after:
-// the file may have changed meanwhile.
+// Consent, plan, change, facts. A plan that fails is reported before anybody is asked for consent, and made again
+// after: the file may have changed meanwhile.
 agent::ToolOutcome change_file(FileTools& tools, const std::string& tool_name, const base::Json& arguments,
-                               agent::ToolContext& context, const std::function<base::Result<Plan>(const std::string& path)>& plan);
+                               agent::ToolContext& context,
+                               const std::function<base::Result<Plan>(const std::string& path)>& plan);
 
 agent::CallView change_call_view(const std::string& verb, const base::Json& arguments, const std::string& cwd);
-agent::CallView change_result_view(const std::string& verb, const base::Json& arguments, const agent::event::ToolResult& result,
-                                   const std::string& cwd);
+agent::CallView change_result_view(const std::string& verb, const base::Json& arguments,
+                                   const agent::event::ToolResult& result, const std::string& cwd);
 
 std::shared_ptr<agent::Tool> make_read_tool(std::shared_ptr<FileTools> tools);
 std::shared_ptr<agent::Tool> make_write_tool(std::shared_ptr<FileTools> tools);

@@ -52,7 +52,8 @@ class LfView {
 // `fresh` with its line ends as they are at [begin, end) of the view: one by one where lines are replaced.
 std::string with_line_ends(std::string_view fresh, const LfView& view, std::size_t begin, std::size_t end) {
   std::vector<bool> kinds;
-  for (std::size_t at = view.text.find('\n', begin); at != std::string::npos && at < end; at = view.text.find('\n', at + 1))
+  for (std::size_t at = view.text.find('\n', begin); at != std::string::npos && at < end;
+       at = view.text.find('\n', at + 1))
     kinds.push_back(view.is_crlf(at));
   const bool otherwise = view.crlf_around(begin, end);
   std::string result;
@@ -67,7 +68,8 @@ std::string with_line_ends(std::string_view fresh, const LfView& view, std::size
   return result;
 }
 
-Edited replace_exactly(std::string_view text, std::string_view from, std::string_view to, const std::vector<std::size_t>& at) {
+Edited replace_exactly(std::string_view text, std::string_view from, std::string_view to,
+                       const std::vector<std::size_t>& at) {
   Edited edited;
   edited.count = static_cast<int>(at.size());
   edited.first_line = line_of(text, at.front());
@@ -136,7 +138,8 @@ std::string why_not_found(std::string_view text, std::string_view old_string) {
     const Folded folded = fold(text, quotes);
     const std::size_t at = wanted.empty() ? std::string::npos : folded.text.find(wanted);
     if (at == std::string::npos) continue;
-    return "old_string was not found. The text at line " + std::to_string(folded.lines[at]) + " differs from it only in " +
+    return "old_string was not found. The text at line " + std::to_string(folded.lines[at]) +
+           " differs from it only in " +
            (quotes ? "quotation marks (the file and old_string use different ones, straight or curly)"
                    : "whitespace (tabs, spaces or line breaks)") +
            "; copy it exactly as it is in the file.";
@@ -152,7 +155,8 @@ std::string why_not_found(std::string_view text, std::string_view old_string) {
 
 std::string found_often(std::string_view text, const std::vector<std::size_t>& at) {
   std::string lines;
-  for (std::size_t i = 0; i < at.size() && i < 10; ++i) lines += (i == 0 ? "" : ", ") + std::to_string(line_of(text, at[i]));
+  for (std::size_t i = 0; i < at.size() && i < 10; ++i)
+    lines += (i == 0 ? "" : ", ") + std::to_string(line_of(text, at[i]));
   if (at.size() > 10) lines += ", …";
   return "old_string is found " + std::to_string(at.size()) + " times (lines " + lines +
          "); add surrounding lines to make it unique, or set replace_all.";

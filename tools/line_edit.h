@@ -1,6 +1,6 @@
-// The replacement an `edit` call asks for. old_string is matched exactly, but for line ends: LF in it matches the CRLF of a
-// file, and lines put in get the line end used at that place. Every byte outside the part that really differs stays.
-// Pure; any thread.
+// The replacement an `edit` call asks for. old_string is matched exactly, but for line ends: LF in it matches the CRLF
+// of a file, and lines put in get the line end used at that place. Every byte outside the part that really differs
+// stays. Pure; any thread.
 #pragma once
 
 #include <string>

@@ -15,7 +15,8 @@ agent::Plugin bash_plugin() {
   plugin.gives = {Seam::tools};
   plugin.configure = [](base::ConfigReader& config, const agent::ConfigureContext&) -> agent::Mount {
     if (config.boolean("background", false))
-      config.fault("background", "`background: true` needs a job table, which no plugin gives; delete it or set it to false");
+      config.fault("background",
+                   "`background: true` needs a job table, which no plugin gives; delete it or set it to false");
     return [](agent::Services& services) -> base::Result<void> {
       services.tools.push_back(make_bash_tool(services.shell, services.approval));
       return {};

@@ -56,8 +56,8 @@ Page make_page(std::string_view text, std::int64_t offset, std::int64_t limit) {
 std::string footer(const Page& page, const TextFile& file) {
   std::string text;
   if (page.last < page.lines) {
-    text = "[lines " + std::to_string(page.first) + "-" + std::to_string(page.last) + " of " + std::to_string(page.lines) +
-           "; go on with offset " + std::to_string(page.last + 1) + "]";
+    text = "[lines " + std::to_string(page.first) + "-" + std::to_string(page.last) + " of " +
+           std::to_string(page.lines) + "; go on with offset " + std::to_string(page.last + 1) + "]";
   }
   std::string about;
   if (file.encoding != Encoding::utf8) about = encoding_name(file.encoding);
@@ -72,10 +72,11 @@ class ReadTool : public agent::Tool {
 
   llm::ToolSpec spec(const agent::Capabilities&) const override {
     return {"read", std::string(base::trim(assets::tool_read_md)),
-            object_schema(R"("file_path":{"type":"string","description":"Absolute, or relative to the working directory."},)"
-                          R"("offset":{"type":"integer","minimum":1,"description":"First line, 1-based."},)"
-                          R"("limit":{"type":"integer","minimum":1,"description":"Number of lines, at most 2000."})",
-                          R"("file_path")", false)};
+            object_schema(
+                R"("file_path":{"type":"string","description":"Absolute, or relative to the working directory."},)"
+                R"("offset":{"type":"integer","minimum":1,"description":"First line, 1-based."},)"
+                R"("limit":{"type":"integer","minimum":1,"description":"Number of lines, at most 2000."})",
+                R"("file_path")", false)};
   }
   bool reads_only(const Json&) const override { return true; }
 
@@ -88,10 +89,12 @@ class ReadTool : public agent::Tool {
     view.title += " " + shown_path(*path, cwd);
     const auto offset = base::get_int(arguments, "offset");
     const bool usable = offset && *offset >= 1 && *offset <= INT32_MAX;
-    view.locations.push_back({base::to_utf8(*path), usable ? std::optional<int>(static_cast<int>(*offset)) : std::nullopt});
+    view.locations.push_back(
+        {base::to_utf8(*path), usable ? std::optional<int>(static_cast<int>(*offset)) : std::nullopt});
     return view;
   }
-  agent::CallView view_result(const Json& arguments, const agent::event::ToolResult& result, const std::string& cwd) const override {
+  agent::CallView view_result(const Json& arguments, const agent::event::ToolResult& result,
+                              const std::string& cwd) const override {
     agent::CallView view = view_call(arguments, cwd);
     view.text = bounded_text(result.content);
     view.raw_output = result.facts ? result.facts : base::share(Json::object());
@@ -105,12 +108,13 @@ class ReadTool : public agent::Tool {
     if (!content) return refused(*path, content.error());
     const auto decoded = decode_file(content->bytes);
     if (const auto* binary = std::get_if<BinaryFile>(&decoded))
-      return {content->canonical_path + " is a binary file (" + binary->kind + ", " + std::to_string(content->bytes.size()) +
-                  " bytes); look into it with bash (file, xxd, strings)",
+      return {content->canonical_path + " is a binary file (" + binary->kind + ", " +
+                  std::to_string(content->bytes.size()) + " bytes); look into it with bash (file, xxd, strings)",
               true, nullptr};
     const TextFile& file = std::get<TextFile>(decoded);
     const std::int64_t offset = std::max<std::int64_t>(base::get_int(arguments, "offset").value_or(1), 1);
-    const std::int64_t limit = std::clamp<std::int64_t>(base::get_int(arguments, "limit").value_or(line_count_limit), 1, line_count_limit);
+    const std::int64_t limit =
+        std::clamp<std::int64_t>(base::get_int(arguments, "limit").value_or(line_count_limit), 1, line_count_limit);
     const Page page = make_page(file.encoding == Encoding::bytes ? base::to_utf8(file.text) : file.text, offset, limit);
     if (offset > 1 && page.last < page.first)
       return {"offset " + std::to_string(offset) + " is behind the end: " + content->canonical_path + " has " +

@@ -1,5 +1,5 @@
-// UTF-16 is converted here by hand: iconv loads its tables from files that the machine the binary was copied to may lack,
-// std::codecvt is deprecated and cannot refuse a lone surrogate, and ICU is 30 MB for forty lines.
+// UTF-16 is converted here by hand: iconv loads its tables from files that the machine the binary was copied to may
+// lack, std::codecvt is deprecated and cannot refuse a lone surrogate, and ICU is 30 MB for forty lines.
 #include "tools/text_file.h"
 
 #include <cstdint>
@@ -86,8 +86,16 @@ std::string binary_kind(std::string_view bytes) {
     std::string_view start, kind;
   };
   static constexpr Magic magics[] = {
-      {"\x89PNG", "PNG image"},   {"\xFF\xD8\xFF", "JPEG image"}, {"GIF8", "GIF image"}, {"%PDF", "PDF document"},
-      {"PK\x03\x04", "ZIP archive"}, {"\x1F\x8B", "gzip archive"},   {"\x7F""ELF", "ELF program"}, {"SQLite format 3", "SQLite database"},
+      {"\x89PNG", "PNG image"},
+      {"\xFF\xD8\xFF", "JPEG image"},
+      {"GIF8", "GIF image"},
+      {"%PDF", "PDF document"},
+      {"PK\x03\x04", "ZIP archive"},
+      {"\x1F\x8B", "gzip archive"},
+      {"\x7F"
+       "ELF",
+       "ELF program"},
+      {"SQLite format 3", "SQLite database"},
   };
   for (const Magic& magic : magics) {
     if (bytes.starts_with(magic.start)) return std::string(magic.kind);
@@ -100,11 +108,16 @@ std::string binary_kind(std::string_view bytes) {
 
 std::string_view encoding_name(Encoding encoding) {
   switch (encoding) {
-    case Encoding::utf8: return "UTF-8";
-    case Encoding::utf8_bom: return "UTF-8 with byte order mark";
-    case Encoding::utf16_le: return "UTF-16LE";
-    case Encoding::utf16_be: return "UTF-16BE";
-    case Encoding::bytes: return "not UTF-8";
+    case Encoding::utf8:
+      return "UTF-8";
+    case Encoding::utf8_bom:
+      return "UTF-8 with byte order mark";
+    case Encoding::utf16_le:
+      return "UTF-16LE";
+    case Encoding::utf16_be:
+      return "UTF-16BE";
+    case Encoding::bytes:
+      return "not UTF-8";
   }
   return "";
 }
@@ -129,10 +142,14 @@ std::variant<TextFile, BinaryFile> decode_file(std::string_view bytes) {
 std::string encode_file(Encoding encoding, std::string_view text) {
   switch (encoding) {
     case Encoding::utf8:
-    case Encoding::bytes: break;
-    case Encoding::utf8_bom: return std::string(utf8_mark) + std::string(text);
-    case Encoding::utf16_le: return std::string(le_mark) + to_utf16(text, true);
-    case Encoding::utf16_be: return std::string(be_mark) + to_utf16(text, false);
+    case Encoding::bytes:
+      break;
+    case Encoding::utf8_bom:
+      return std::string(utf8_mark) + std::string(text);
+    case Encoding::utf16_le:
+      return std::string(le_mark) + to_utf16(text, true);
+    case Encoding::utf16_be:
+      return std::string(be_mark) + to_utf16(text, false);
   }
   return std::string(text);
 }

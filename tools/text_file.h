@@ -1,5 +1,5 @@
-// A file as text for the model, and back to bytes without touching what was not meant: byte order mark, UTF-16 and bytes
-// that are no UTF-8 survive. Pure; any thread.
+// A file as text for the model, and back to bytes without touching what was not meant: byte order mark, UTF-16 and
+// bytes that are no UTF-8 survive. Pure; any thread.
 #pragma once
 
 #include <optional>

@@ -24,13 +24,15 @@ base::Result<std::string> absolute_path(const std::string& path, const std::stri
 }
 
 std::string one_line(std::string_view text, std::size_t limit) {
-  const std::string_view line = base::trim(text.substr(0, text.find_first_of("\r\n", text.find_first_not_of("\r\n \t"))));
+  const std::string_view line =
+      base::trim(text.substr(0, text.find_first_of("\r\n", text.find_first_not_of("\r\n \t"))));
   return base::ellipsize(base::clean_terminal_text(line), limit);
 }
 
 std::string shown_path(const std::string& path, const std::string& cwd) {
   const std::string normal = std::filesystem::path(path).lexically_normal().string();
-  if (!cwd.empty() && cwd != "/" && normal.starts_with(cwd + "/")) return one_line(normal.substr(cwd.size() + 1), title_path_limit);
+  if (!cwd.empty() && cwd != "/" && normal.starts_with(cwd + "/"))
+    return one_line(normal.substr(cwd.size() + 1), title_path_limit);
   return one_line(normal, title_path_limit);
 }
 
@@ -46,7 +48,8 @@ std::string error_text(const base::Error& error) {
   return std::string(name) + ": " + error.message;
 }
 
-std::string denial_lines(sandbox::Mode mode, bool confines, const agent::ApprovalService* approval, const agent::Session& session) {
+std::string denial_lines(sandbox::Mode mode, bool confines, const agent::ApprovalService* approval,
+                         const agent::Session& session) {
   // Without an approval service a retry could only be refused.
   const auto policy = approval != nullptr ? approval->policy(session) : agent::ApprovalPolicy::never;
   const std::string hint = agent::denial_hint(mode, confines, policy);

@@ -25,7 +25,8 @@ std::string object_schema(std::string members, std::string_view required, bool e
 std::string error_text(const base::Error& error);
 
 // The marker of a denied call and, where it may ask, how to.
-std::string denial_lines(sandbox::Mode mode, bool confines, const agent::ApprovalService* approval, const agent::Session& session);
+std::string denial_lines(sandbox::Mode mode, bool confines, const agent::ApprovalService* approval,
+                         const agent::Session& session);
 
 // A bounded copy for clients: head and tail.
 std::string bounded_text(const std::string& text);

@@ -20,15 +20,17 @@ class WriteTool : public agent::Tool {
     std::string description(base::trim(assets::tool_write_md));
     if (capabilities.fs_confines) description += "\n" + std::string(base::trim(assets::tool_fs_sandbox_md));
     return {"write", std::move(description),
-            object_schema(R"("file_path":{"type":"string","description":"Absolute, or relative to the working directory."},)"
-                          R"("content":{"type":"string","description":"The whole new content."})",
-                          R"("file_path","content")", capabilities.fs_confines)};
+            object_schema(
+                R"("file_path":{"type":"string","description":"Absolute, or relative to the working directory."},)"
+                R"("content":{"type":"string","description":"The whole new content."})",
+                R"("file_path","content")", capabilities.fs_confines)};
   }
   bool reads_only(const Json&) const override { return false; }
   agent::CallView view_call(const Json& arguments, const std::string& cwd) const override {
     return change_call_view("Write", arguments, cwd);
   }
-  agent::CallView view_result(const Json& arguments, const agent::event::ToolResult& result, const std::string& cwd) const override {
+  agent::CallView view_result(const Json& arguments, const agent::event::ToolResult& result,
+                              const std::string& cwd) const override {
     return change_result_view("Write", arguments, result, cwd);
   }
 
@@ -48,7 +50,8 @@ class WriteTool : public agent::Tool {
       // Encoding, mark and line ends are the file's, not the model's.
       const bool marked = old.encoding != Encoding::utf8 && old.encoding != Encoding::bytes;
       if (marked && plan.new_text.starts_with(byte_order_mark)) plan.new_text.erase(0, byte_order_mark.size());
-      if (uniformly_crlf(old.text) && plan.new_text.find("\r\n") == std::string::npos) plan.new_text = lf_to_crlf(plan.new_text);
+      if (uniformly_crlf(old.text) && plan.new_text.find("\r\n") == std::string::npos)
+        plan.new_text = lf_to_crlf(plan.new_text);
       plan.bytes = encode_file(old.encoding, plan.new_text);
       plan.expected_hash = (*current)->content.hash;
       plan.old_text = old.text;

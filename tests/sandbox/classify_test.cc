@@ -52,7 +52,8 @@ TEST_CASE("R and then the end means that the command was exec'd, whatever it exi
 
 TEST_CASE("nothing on the launcher's pipe is a runner failure") {
   const ConfinedArgv argv = confined(StatusChannel::launcher);
-  CHECK(find_runner_failure(argv, exited(1, "", "bwrap: no user namespace\nnoise\n")).value() == "bwrap: no user namespace");
+  CHECK(find_runner_failure(argv, exited(1, "", "bwrap: no user namespace\nnoise\n")).value() ==
+        "bwrap: no user namespace");
   CHECK(find_runner_failure(argv, exited(0)).value().find("exited with 0") != std::string::npos);
   CHECK(find_runner_failure(argv, killed(9)));
 }
@@ -77,7 +78,8 @@ TEST_CASE("a call we ended is never a runner failure") {
 TEST_CASE("bwrap alone: no exit-code line is a runner failure only when bwrap exited by itself") {
   const ConfinedArgv argv = confined(StatusChannel::bwrap);
   CHECK_FALSE(find_runner_failure(argv, exited(1, "{ \"child-pid\": 7 }\n{ \"exit-code\": 1 }\n", "bwrap: fake\n")));
-  CHECK(find_runner_failure(argv, exited(1, "{ \"child-pid\": 7 }\n", "bwrap: Can't chdir\n")).value() == "bwrap: Can't chdir");
+  CHECK(find_runner_failure(argv, exited(1, "{ \"child-pid\": 7 }\n", "bwrap: Can't chdir\n")).value() ==
+        "bwrap: Can't chdir");
   CHECK(find_runner_failure(argv, exited(1, "", "bwrap: Can't\n")));
   CHECK_FALSE(find_runner_failure(argv, killed(9, "{ \"child-pid\": 7 }\n")));
 }
@@ -88,7 +90,8 @@ TEST_CASE("text rules: exit code gate, informational lines, then a fatal signatu
   const std::string note = "landlock-run: partial enforcement (older Landlock ABI)\n";
   CHECK_FALSE(find_runner_failure(argv, exited(125, "", note + "the child's own words\n")));
   CHECK_FALSE(find_runner_failure(argv, exited(1, "", "landlock-run: no\n")));
-  CHECK(find_runner_failure(argv, exited(125, "", note + "LANDLOCK-RUN: cannot open /x\n")).value() == "LANDLOCK-RUN: cannot open /x");
+  CHECK(find_runner_failure(argv, exited(125, "", note + "LANDLOCK-RUN: cannot open /x\n")).value() ==
+        "LANDLOCK-RUN: cannot open /x");
   // The line as a part of another is no informational line.
   CHECK(find_runner_failure(argv, exited(125, "", "x " + note)));
   argv.runner_failure_rules = {{{}, {}, {"sandbox-exec: "}}};

@@ -87,8 +87,9 @@ TEST_CASE("owner, attributes and ACL are lost") {
   put(path, "old");
   const bool attributes = setxattr(path.c_str(), "user.note", "kept", 4, 0) == 0;
   // user::rw- user:1:r-- group::r-- mask::r-- other::---
-  const unsigned char acl[] = {2, 0, 0, 0, 1, 0, 6, 0, 255, 255, 255, 255, 2, 0, 4, 0, 1, 0, 0, 0, 4, 0, 4, 0, 255, 255,
-                               255, 255, 16, 0, 4, 0, 255, 255, 255, 255, 32, 0, 0, 0, 255, 255, 255, 255};
+  const unsigned char acl[] = {2, 0, 0,   0,   1,   0,   6,  0, 255, 255, 255, 255, 2,   0,  4,
+                               0, 1, 0,   0,   0,   4,   0,  4, 0,   255, 255, 255, 255, 16, 0,
+                               4, 0, 255, 255, 255, 255, 32, 0, 0,   0,   255, 255, 255, 255};
   const bool acls = setxattr(path.c_str(), "system.posix_acl_access", acl, sizeof acl, 0) == 0;
   if (geteuid() == 0) REQUIRE(chown(path.c_str(), 1, 2) == 0);
   REQUIRE(fs->write({path, "new", sha256_hex("old")}, policy(Mode::danger_full_access, "")).has_value());
@@ -98,7 +99,8 @@ TEST_CASE("owner, attributes and ACL are lost") {
   CHECK(status.st_gid == (geteuid() == 0 ? 2 : getegid()));
   char value[64];
   if (attributes) CHECK(getxattr(path.c_str(), "user.note", value, sizeof value) == 4);
-  if (acls) CHECK(getxattr(path.c_str(), "system.posix_acl_access", value, sizeof value) == static_cast<ssize_t>(sizeof acl));
+  if (acls)
+    CHECK(getxattr(path.c_str(), "system.posix_acl_access", value, sizeof value) == static_cast<ssize_t>(sizeof acl));
 }
 
 TEST_CASE("a symlink is kept and its file changed, also one whose file is not there yet") {
@@ -204,8 +206,9 @@ TEST_CASE("a file that is too large is refused with what to use instead") {
 TEST_CASE("the agent's own memory and environment are not readable through /proc") {
   const auto fs = make_local_fs();
   const std::string pid = std::to_string(getpid());
-  for (const std::string& path : {std::string("/proc/self/environ"), "/proc/" + pid + "/maps", std::string("/proc/thread-self/environ"),
-                                 "/proc/" + pid + "/task/" + pid + "/environ"}) {
+  for (const std::string& path :
+       {std::string("/proc/self/environ"), "/proc/" + pid + "/maps", std::string("/proc/thread-self/environ"),
+        "/proc/" + pid + "/task/" + pid + "/environ"}) {
     INFO(path);
     CHECK(fs->read(path).error().code == base::ErrorCode::fs_permission_denied);
   }
@@ -274,7 +277,8 @@ TEST_CASE("the fence reads everywhere in every mode") {
 TEST_CASE("the fence: a hard link in the workspace is no way to the file outside") {
   World world;
   REQUIRE(link((world.outside + "/kept").c_str(), (world.root + "/hard").c_str()) == 0);
-  REQUIRE(world.fs->write({world.root + "/hard", "new", sha256_hex("kept")}, policy(Mode::workspace_write, world.root)).has_value());
+  REQUIRE(world.fs->write({world.root + "/hard", "new", sha256_hex("kept")}, policy(Mode::workspace_write, world.root))
+              .has_value());
   CHECK(slurp(world.root + "/hard") == "new");
   CHECK(slurp(world.outside + "/kept") == "kept");
 }
@@ -305,7 +309,8 @@ TEST_CASE("a folder that is swapped all the time never lets a write out") {
   std::filesystem::create_symlink(world.outside, world.root + "/link");
   std::atomic<bool> done{false};
   std::thread swapper([&] {
-    while (!done) renameat2(AT_FDCWD, (world.root + "/dir").c_str(), AT_FDCWD, (world.root + "/link").c_str(), RENAME_EXCHANGE);
+    while (!done)
+      renameat2(AT_FDCWD, (world.root + "/dir").c_str(), AT_FDCWD, (world.root + "/link").c_str(), RENAME_EXCHANGE);
   });
   int written = 0;
   for (int i = 0; i < 400; ++i) written += world.write(world.root + "/dir/f" + std::to_string(i)).has_value() ? 1 : 0;
@@ -322,7 +327,8 @@ TEST_CASE("a file in a folder that takes no new one is written in place") {
     put(folder / "closed/f", "old and longer");
     REQUIRE(chmod((folder / "closed").c_str(), 0555) == 0);
     const auto fs = make_local_fs();
-    CHECK(fs->write({folder / "closed/f", "new", sha256_hex("old and longer")}, policy(Mode::danger_full_access, "")).has_value());
+    CHECK(fs->write({folder / "closed/f", "new", sha256_hex("old and longer")}, policy(Mode::danger_full_access, ""))
+              .has_value());
     CHECK(slurp(folder / "closed/f") == "new");
     CHECK(fs->write({folder / "closed/g", "new", std::nullopt}, policy(Mode::danger_full_access, "")).error().code ==
           base::ErrorCode::fs_permission_denied);
@@ -337,7 +343,8 @@ TEST_CASE("files in memory follow the same rules") {
   CHECK(fs->write({"/ws/a", "2", std::nullopt}, ws).error().code == base::ErrorCode::fs_stale_version);
   CHECK(fs->write({"/ws/a", "2", sha256_hex("1")}, ws).has_value());
   CHECK(fs->write({"/ws/../x", "2", std::nullopt}, ws).error().code == base::ErrorCode::fs_sandbox_denied);
-  CHECK(fs->write({"/ws/b", "2", std::nullopt}, policy(Mode::read_only, "/ws")).error().code == base::ErrorCode::fs_sandbox_denied);
+  CHECK(fs->write({"/ws/b", "2", std::nullopt}, policy(Mode::read_only, "/ws")).error().code ==
+        base::ErrorCode::fs_sandbox_denied);
   CHECK(fs->read("/ws/a")->bytes == "2");
   CHECK_FALSE(fs->exists("/x"));
 }

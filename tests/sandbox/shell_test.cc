@@ -60,11 +60,11 @@ struct Fake {
   Unconfined base;
   std::shared_ptr<test::FakeSandbox> sandbox;
   ShellExecutor shell;
-  explicit Fake(const std::string& script, StatusChannel status)
-      : Fake(through(script, status)) {}
+  explicit Fake(const std::string& script, StatusChannel status) : Fake(through(script, status)) {}
   explicit Fake(ConfinedArgv argv)
       : sandbox(std::make_shared<test::FakeSandbox>(std::move(argv))), shell(test::shell_options(), sandbox) {}
-  base::Result<ShellOutcome> run(const std::string& command, milliseconds timeout = milliseconds{20'000}, std::stop_token stop = {}) {
+  base::Result<ShellOutcome> run(const std::string& command, milliseconds timeout = milliseconds{20'000},
+                                 std::stop_token stop = {}) {
     ShellRequest asked = base.request(command);
     asked.policy.mode = Mode::read_only;
     asked.timeout = timeout;
@@ -148,7 +148,8 @@ TEST_CASE("setsid with redirects still hangs") {
 
 TEST_CASE("a double fork or setsid escapes the group") {
   Unconfined u;
-  const ShellOutcome outcome = u.run("setsid -f bash -c 'echo $$ > pid; exec sleep 300' >/dev/null 2>&1; while [ ! -s pid ]; do :; done");
+  const ShellOutcome outcome =
+      u.run("setsid -f bash -c 'echo $$ > pid; exec sleep 300' >/dev/null 2>&1; while [ ! -s pid ]; do :; done");
   CHECK(outcome.stragglers_killed == 1);
   CHECK_FALSE(alive(u.folder / "pid"));
 }
@@ -193,7 +194,8 @@ TEST_CASE("a cancelled command that ignores SIGTERM is gone soon") {
     stop.request_stop();
   });
   const auto begin = Clock::now();
-  const auto outcome = u.shell.run(u.request("trap '' TERM; echo $$ > pid; while :; do sleep 1; done"), stop.get_token());
+  const auto outcome =
+      u.shell.run(u.request("trap '' TERM; echo $$ > pid; while :; do sleep 1; done"), stop.get_token());
   canceller.join();
   REQUIRE(outcome);
   CHECK(outcome->cancelled);
@@ -236,7 +238,8 @@ TEST_CASE("cut only by lines, one giant line passes") {
 
 TEST_CASE("the tail is lost") {
   Unconfined u;
-  const ShellOutcome outcome = u.run("yes 'a line of output' | head -c 10000000; echo; echo the error in the last line");
+  const ShellOutcome outcome =
+      u.run("yes 'a line of output' | head -c 10000000; echo; echo the error in the last line");
   CHECK(outcome.out.ends_with("the error in the last line\n"));
   CHECK(outcome.out.starts_with("a line of output\n"));
 }
@@ -259,7 +262,9 @@ TEST_CASE("output that is not cut makes no file") {
 TEST_CASE("NUL bytes and invalid UTF-8 kill the session") {
   Unconfined u;
   const ShellOutcome outcome = u.run("printf 'a\\0b\\xff\\n'");
-  CHECK(outcome.out == "a\xEF\xBF\xBD" "b\xEF\xBF\xBD\n");
+  CHECK(outcome.out ==
+        "a\xEF\xBF\xBD"
+        "b\xEF\xBF\xBD\n");
   CHECK(base::valid_utf8(outcome.out));
 }
 
@@ -296,10 +301,12 @@ TEST_CASE("a bad working directory and an impossible command are command-start e
 
 TEST_CASE("the environment: secrets go, programs neither page nor ask") {
   const auto set = [](const char* name, const char* value) { REQUIRE(setenv(name, value, 1) == 0); };
-  for (const char* name : {"OPENAI_API_KEY", "GITHUB_TOKEN", "My_Secret_x", "DB_PASSWORD", "PGPASSWD_FILE_PASSPHRASE", "AWS_CREDENTIALS_FILE",
-                           "AZURE_PAT", "SENTRY_DSN", "ROUTE_SETTING", "KEY"})
+  for (const char* name : {"OPENAI_API_KEY", "GITHUB_TOKEN", "My_Secret_x", "DB_PASSWORD", "PGPASSWD_FILE_PASSPHRASE",
+                           "AWS_CREDENTIALS_FILE", "AZURE_PAT", "SENTRY_DSN", "ROUTE_SETTING", "KEY"})
     set(name, "leak");
-  for (const char* name : {"MONKEY", "KEYBOARD_LAYOUT", "PATTERN", "TOKENIZERS_PARALLELISM", "SSH_AUTH_SOCK", "NPM_TOKEN"}) set(name, "stays");
+  for (const char* name :
+       {"MONKEY", "KEYBOARD_LAYOUT", "PATTERN", "TOKENIZERS_PARALLELISM", "SSH_AUTH_SOCK", "NPM_TOKEN"})
+    set(name, "stays");
   set("PAGER", "less");
   ShellOptions options = test::shell_options();
   options.pass_env = {"NPM_TOKEN", "ROUTE_SETTING"};
@@ -310,9 +317,9 @@ TEST_CASE("the environment: secrets go, programs neither page nor ask") {
   REQUIRE(outcome);
   const std::string out = "\n" + outcome->out;
   CHECK(out.find("=leak") == std::string::npos);
-  for (const char* line : {"MONKEY=stays", "KEYBOARD_LAYOUT=stays", "PATTERN=stays", "TOKENIZERS_PARALLELISM=stays", "SSH_AUTH_SOCK=stays",
-                           "NPM_TOKEN=stays", "NO_COLOR=1", "TERM=dumb", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0",
-                           "ACP_AGENT_SESSION_ID=session-1"}) {
+  for (const char* line : {"MONKEY=stays", "KEYBOARD_LAYOUT=stays", "PATTERN=stays", "TOKENIZERS_PARALLELISM=stays",
+                           "SSH_AUTH_SOCK=stays", "NPM_TOKEN=stays", "NO_COLOR=1", "TERM=dumb", "PAGER=cat",
+                           "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "ACP_AGENT_SESSION_ID=session-1"}) {
     INFO(line);
     CHECK(out.find("\n" + std::string(line) + "\n") != std::string::npos);
   }
@@ -400,7 +407,8 @@ TEST_CASE("the command cannot forge the launcher's status") {
 }
 
 TEST_CASE("bwrap's own status pipe decides when there is no launcher inside") {
-  const std::string json = "echo '{ \"child-pid\": 1 }' >&3; \"$@\" 3>&-; code=$?; echo \"{ \\\"exit-code\\\": $code }\" >&3; exit $code";
+  const std::string json =
+      "echo '{ \"child-pid\": 1 }' >&3; \"$@\" 3>&-; code=$?; echo \"{ \\\"exit-code\\\": $code }\" >&3; exit $code";
   Fake good(json, StatusChannel::bwrap);
   const auto outcome = good.run("echo 'bwrap: fake' >&2; exit 1");
   REQUIRE(outcome);
@@ -440,7 +448,8 @@ TEST_CASE("a denial needs a failed command and its backend's words") {
 }
 
 TEST_CASE("a partial runner whose child just fails is an ordinary result") {
-  ConfinedArgv argv = through("echo 'landlock-run: partial enforcement (older Landlock ABI)' >&2; exec \"$@\"", StatusChannel::none);
+  ConfinedArgv argv =
+      through("echo 'landlock-run: partial enforcement (older Landlock ABI)' >&2; exec \"$@\"", StatusChannel::none);
   argv.runner_failure_rules = {{{125}, {"landlock-run: partial enforcement (older Landlock ABI)"}, {"landlock-run:"}}};
   argv.enforcement = {Coverage::partial, {"older ABI"}};
   Fake fake(argv);
@@ -521,7 +530,9 @@ TEST_CASE("attached: the exit code a shell would show") {
   Unconfined u;
   Policy policy;
   policy.mode = Mode::danger_full_access;
-  const auto code = [&](const std::vector<std::string>& argv) { return u.shell.run_attached(argv, u.folder.path(), policy, {}); };
+  const auto code = [&](const std::vector<std::string>& argv) {
+    return u.shell.run_attached(argv, u.folder.path(), policy, {});
+  };
   CHECK(code({"/bin/bash", "-c", "exit 5"}) == 5);
   CHECK(code({"/bin/bash", "-c", "kill -TERM $$"}) == 128 + SIGTERM);
   CHECK(code({"/no/such/program"}).error().code == base::ErrorCode::command_start);

@@ -69,8 +69,8 @@ inline sandbox::ShellOptions shell_options() {
 class FakeSandbox : public sandbox::Sandbox {
  public:
   explicit FakeSandbox(sandbox::ConfinedArgv answer) : answer_(std::move(answer)) {}
-  base::Result<sandbox::ConfinedArgv> confine(const std::vector<std::string>& argv, const sandbox::Policy&, const std::string&,
-                                              std::stop_token) override {
+  base::Result<sandbox::ConfinedArgv> confine(const std::vector<std::string>& argv, const sandbox::Policy&,
+                                              const std::string&, std::stop_token) override {
     sandbox::ConfinedArgv confined = answer_;
     confined.argv.insert(confined.argv.end(), argv.begin(), argv.end());
     return confined;
@@ -86,8 +86,8 @@ class FakeSandbox : public sandbox::Sandbox {
 
 class NoSandbox : public sandbox::Sandbox {
  public:
-  base::Result<sandbox::ConfinedArgv> confine(const std::vector<std::string>&, const sandbox::Policy&, const std::string&,
-                                              std::stop_token) override {
+  base::Result<sandbox::ConfinedArgv> confine(const std::vector<std::string>&, const sandbox::Policy&,
+                                              const std::string&, std::stop_token) override {
     return base::fail(base::ErrorCode::sandbox_unavailable, "no backend works here");
   }
   void report_runner_failure() override {}

@@ -193,10 +193,12 @@ TEST_CASE("the plugins: background is refused, four tools are given, the observa
     reader.finish();
     return std::pair(mount, faults);
   };
-  const auto background = configured(tools::bash_plugin(), "- id: b\n  name: tool-bash\n  config:\n    background: true\n").second;
+  const auto background =
+      configured(tools::bash_plugin(), "- id: b\n  name: tool-bash\n  config:\n    background: true\n").second;
   REQUIRE(background.size() == 1);
   CHECK(has(background[0].text, "job"));
-  const auto [bash_mount, no_faults] = configured(tools::bash_plugin(), "- id: b\n  name: tool-bash\n  config:\n    background: false\n");
+  const auto [bash_mount, no_faults] =
+      configured(tools::bash_plugin(), "- id: b\n  name: tool-bash\n  config:\n    background: false\n");
   CHECK(no_faults.empty());
   const auto [fs_mount, none] = configured(tools::fs_plugin(), "- id: f\n  name: tool-fs\n");
   CHECK(none.empty());

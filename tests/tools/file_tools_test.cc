@@ -23,7 +23,8 @@ struct Bench : test::ToolBench {
   std::shared_ptr<agent::Tool> reader, writer, editor;
   std::vector<agent::ApprovalRequest> asked;
 
-  explicit Bench(Mode mode = Mode::danger_full_access, std::optional<ApprovalOutcome> answer = std::nullopt, bool fenced = true)
+  explicit Bench(Mode mode = Mode::danger_full_access, std::optional<ApprovalOutcome> answer = std::nullopt,
+                 bool fenced = true)
       : ToolBench(mode) {
     shared->fs = fenced ? sandbox::make_fenced_fs(host()) : sandbox::make_local_fs();
     shared->observe = true;
@@ -41,7 +42,8 @@ struct Bench : test::ToolBench {
     more["content"] = content;
     return run(*writer, more);
   }
-  agent::ToolOutcome edit(const std::string& path, const std::string& from, const std::string& to, Json more = Json::object()) {
+  agent::ToolOutcome edit(const std::string& path, const std::string& from, const std::string& to,
+                          Json more = Json::object()) {
     more["file_path"] = path;
     more["old_string"] = from;
     more["new_string"] = to;
@@ -101,8 +103,12 @@ TEST_CASE("read refuses what is no text, and says what it is") {
   Bench bench;
   put(bench.cwd + "/image", "\x89PNG\r\n\x1a\n\0\0"s);
   REQUIRE(mkfifo((bench.cwd + "/fifo").c_str(), 0600) == 0);
-  for (const auto& [path, part] : {std::pair{"image"s, "PNG image"s}, {"fifo"s, "a FIFO"s}, {"."s, "ls"s}, {"none"s, "No such file"s},
-                                   {"~/x"s, "~"s}, {"a\0b"s, "NUL"s}}) {
+  for (const auto& [path, part] : {std::pair{"image"s, "PNG image"s},
+                                   {"fifo"s, "a FIFO"s},
+                                   {"."s, "ls"s},
+                                   {"none"s, "No such file"s},
+                                   {"~/x"s, "~"s},
+                                   {"a\0b"s, "NUL"s}}) {
     INFO(path);
     const auto outcome = bench.read(path);
     CHECK(outcome.is_error);
@@ -223,8 +229,12 @@ TEST_CASE("write keeps encoding and line ends of the file it replaces") {
   };
   CHECK(written("a\r\nb\r\n", "x\ny\n") == "x\r\ny\r\n");
   CHECK(written("a\r\nb\n", "x\ny\n") == "x\ny\n");
-  CHECK(written("\xEF\xBB\xBF" "a\n", "x\n") == "\xEF\xBB\xBFx\n");
-  CHECK(written("\xEF\xBB\xBF" "a\n", "\xEF\xBB\xBFx\n") == "\xEF\xBB\xBFx\n");
+  CHECK(written("\xEF\xBB\xBF"
+                "a\n",
+                "x\n") == "\xEF\xBB\xBFx\n");
+  CHECK(written("\xEF\xBB\xBF"
+                "a\n",
+                "\xEF\xBB\xBFx\n") == "\xEF\xBB\xBFx\n");
   CHECK(written("\xFE\xFF\0a"s, "b") == "\xFE\xFF\0b"s);
 }
 
@@ -336,7 +346,8 @@ TEST_CASE("an unconfined file system refuses the escalation fields") {
 
 TEST_CASE("views of arguments that are nonsense") {
   Bench bench;
-  for (const Json& arguments : {Json::object(), Json{{"file_path", 7}}, Json{{"file_path", "a\0b"s}}, Json{{"file_path", "x\ny"}}}) {
+  for (const Json& arguments :
+       {Json::object(), Json{{"file_path", 7}}, Json{{"file_path", "a\0b"s}}, Json{{"file_path", "x\ny"}}}) {
     for (agent::Tool* tool : {bench.reader.get(), bench.writer.get(), bench.editor.get()}) {
       const auto view = tool->view_call(arguments, bench.cwd);
       CHECK_FALSE(view.title.empty());

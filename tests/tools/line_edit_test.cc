@@ -78,7 +78,8 @@ TEST_CASE("nothing to do is refused") {
 }
 
 TEST_CASE("a miss says how near it was") {
-  CHECK(refused("function one\nbody\n", "function one\nother", "x").find("first line is at line 1") != std::string::npos);
+  CHECK(refused("function one\nbody\n", "function one\nother", "x").find("first line is at line 1") !=
+        std::string::npos);
   CHECK(refused("abc", "xyz", "x").find("read the file again") != std::string::npos);
 }
 

@@ -71,7 +71,8 @@ class ToolBench {
   int calls_ = 0, steps_ = 0;
 };
 
-inline std::shared_ptr<agent::ApprovalService> approvals(std::vector<agent::ApprovalRequest>& asked, agent::ApprovalOutcome answer) {
+inline std::shared_ptr<agent::ApprovalService> approvals(std::vector<agent::ApprovalRequest>& asked,
+                                                         agent::ApprovalOutcome answer) {
   auto service = std::make_shared<agent::ApprovalService>(agent::ApprovalPolicy::ask);
   service->add_answerer([&asked, answer](agent::Session&, const agent::ApprovalRequest& request, std::stop_token) {
     asked.push_back(request);

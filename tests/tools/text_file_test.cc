@@ -26,9 +26,9 @@ using namespace std::string_view_literals;
 }  // namespace
 
 TEST_CASE("every encoding goes to text and back to the same bytes") {
-  for (const std::string_view bytes :
-       {"plain\n"sv, ""sv, "\xEF\xBB\xBFmarked\n"sv, "\xFF\xFEh\0i\0\n\0"sv, "\xFE\xFF\0h\0i\0\n"sv, "caf\xE9 latin\n"sv,
-        "\xFF\xFE\x3D\xD8\x00\xDE"sv, "\xFE\xFF\xD8\x3D\xDE\x00"sv, "\xFF\xFE"sv, "\xFF\xFE\xAC\x20"sv}) {
+  for (const std::string_view bytes : {"plain\n"sv, ""sv, "\xEF\xBB\xBFmarked\n"sv, "\xFF\xFEh\0i\0\n\0"sv,
+                                       "\xFE\xFF\0h\0i\0\n"sv, "caf\xE9 latin\n"sv, "\xFF\xFE\x3D\xD8\x00\xDE"sv,
+                                       "\xFE\xFF\xD8\x3D\xDE\x00"sv, "\xFF\xFE"sv, "\xFF\xFE\xAC\x20"sv}) {
     const TextFile file = text_of(bytes);
     CHECK(encode_file(file.encoding, file.text) == bytes);
   }
@@ -39,13 +39,14 @@ TEST_CASE("every encoding goes to text and back to the same bytes") {
 }
 
 TEST_CASE("what could not be written back as it was is binary") {
-  CHECK(kind_of("\xFF\xFE\x3D\xD8"sv) == "binary data");        // a lone surrogate
-  CHECK(kind_of("\xFF\xFEh\0i"sv) == "binary data");            // half a unit
-  CHECK(kind_of("\xFF\xFE\0\0h\0\0\0"sv) == "binary data");     // UTF-32
+  CHECK(kind_of("\xFF\xFE\x3D\xD8"sv) == "binary data");     // a lone surrogate
+  CHECK(kind_of("\xFF\xFEh\0i"sv) == "binary data");         // half a unit
+  CHECK(kind_of("\xFF\xFE\0\0h\0\0\0"sv) == "binary data");  // UTF-32
   CHECK(kind_of("a\0b"sv) == "binary data");
   CHECK(kind_of("\x89PNG\r\n\x1a\n\0\0"sv) == "PNG image");
   CHECK(kind_of("\xFF\xD8\xFF\xE0zzz"sv) == "JPEG image");
-  CHECK(kind_of("\x7F""ELF\2\1\0"sv) == "ELF program");
+  CHECK(kind_of("\x7F"
+                "ELF\2\1\0"sv) == "ELF program");
 }
 
 TEST_CASE("line ends") {
