@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/child.h"
 #include "cli/exit_code.h"
 #include "cli/output.h"
@@ -49,6 +51,25 @@ std::string root_warnings(const sandbox::Policy& policy, const sandbox::Host& ho
   return text;
 }
 
+// The chain stops probing at the first backend that works; this says what the others would do in its place.
+std::vector<std::string> other_backends(const Program& program, const Options& options,
+                                        const std::vector<std::string>& shown, std::stop_token stop) {
+  std::vector<std::string> lines;
+  for (const char* name : {"bwrap", "landlock"}) {
+    const std::string prefix = std::string(name) + ":";
+    const bool known = std::any_of(shown.begin(), shown.end(), [&](const std::string& line) {
+      return line.compare(0, prefix.size(), prefix) == 0;
+    });
+    if (known) continue;
+    agent::Overrides only;
+    only.chain = {name};
+    const Loaded alone = load(program, options, only);
+    if (!alone.composition.faults.empty() || !alone.composition.services.sandbox) continue;
+    for (const std::string& line : alone.composition.services.sandbox->describe(stop)) lines.push_back(line);
+  }
+  return lines;
+}
+
 }  // namespace
 
 int doctor(const Program& program, const Options& options) {
@@ -81,11 +102,16 @@ int doctor(const Program& program, const Options& options) {
   if (services.sandbox) {
     std::stop_source stop;
     program.signals->on_end([stop](int) mutable { stop.request_stop(); });
-    for (const std::string& line : services.sandbox->describe(stop.get_token())) text += "  " + line + "\n";
+    const std::vector<std::string> shown = services.sandbox->describe(stop.get_token());
+    for (const std::string& line : shown) text += "  " + line + "\n";
     // Confining a read-only command has no other condition than a working backend.
     sandbox::Policy probe;
     probe.workspace_root = services.policy->workspace_root;
     const auto confined = services.sandbox->confine({"true"}, probe, "/", stop.get_token());
+    if (!confined || confined->backend != "custom") {
+      for (const std::string& line : other_backends(program, options, shown, stop.get_token()))
+        text += "  " + line + "\n";
+    }
     program.signals->on_end({});
     if (const int signal = program.signals->first(); signal != 0) return 128 + signal;
     if (confined) {

@@ -58,7 +58,7 @@ std::variant<Options, ParseEnd> parse_options(int argc, char** argv, const std::
   add_mode(confine, "The sandbox mode (default: the composition's)");
   confine->add_option("--root", options.root, "The workspace root (default: the current folder)")->type_name("DIR");
   confine->add_option("--runner", options.runner, "Use this backend only")
-      ->check(CLI::IsMember({"bwrap", "landlock", "seatbelt"}))
+      ->check(CLI::IsMember({"bwrap", "landlock"}))
       ->type_name("NAME");
   confine->add_option("argv", options.argv, "The command, after --")->required()->type_name("");
   confine->positionals_at_end();

@@ -64,7 +64,7 @@ TEST_CASE("the command line: what follows -- is the confined command, options an
   CHECK(options({"confine", "--", "printf", "%s", "--", ""}).argv ==
         std::vector<std::string>{"printf", "%s", "--", ""});
   CHECK(end({"confine"}).exit_code == 2);
-  CHECK(end({"confine", "--runner", "docker", "--", "ls"}).exit_code == 2);
+  CHECK(end({"confine", "--runner", "seatbelt", "--", "ls"}).exit_code == 2);
 }
 
 TEST_CASE("the command line: sessions") {

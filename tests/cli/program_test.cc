@@ -254,9 +254,8 @@ TEST_CASE("run is ended by SIGINT with 130 while the model is silent") {
   world.environment.push_back("ACP_AGENT_REQUESTS=" + world.root + "/requests");
   world.environment.push_back(
       "ACP_AGENT_RECORDING=" +
-      world.file(
-          "r.txt",
-          "=== answer\ndata: {\"choices\": [{\"index\": 0, \"delta\": {\"content\": \"Well\"}}]}\n\n@hang\n"));
+      world.file("r.txt",
+                 "=== answer\ndata: {\"choices\": [{\"index\": 0, \"delta\": {\"content\": \"Well\"}}]}\n\n@hang\n"));
   Process process({"run", "hello"}, world.environment, world.root + "/work");
   CHECK(Process::read_until(process.out.get(), "Well") == "Well");
   kill(process.pid, SIGINT);
@@ -288,7 +287,11 @@ TEST_CASE("confine runs a command as a tool call would be: inside it may write, 
 TEST_CASE("confine refuses where nothing would confine, and says why there is no backend") {
   World world;
   CHECK(world.run({"--config", std::string(SOURCE_DIR) + "/cordis.unconfined.yml", "confine", "--", "true"}).code == 2);
-  const Finished none = world.run({"confine", "--mode", "read-only", "--runner", "seatbelt", "--", "true"});
+  const std::string file = world.file("c.yml",
+                                      "- {id: policy, name: sandbox-policy}\n- {id: sh, name: bash-sandbox}\n"
+                                      "- {id: box, name: sandbox-local, config: {runner_command: [/nowhere/runner], "
+                                      "runner_failure_signatures: [x]}}\n");
+  const Finished none = world.run({"--config", file, "confine", "--mode", "read-only", "--", "true"});
   CHECK(none.code == 5);
   CHECK_THAT(none.err, Catch::Contains("SANDBOX_UNAVAILABLE"));
 }
