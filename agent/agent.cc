@@ -36,7 +36,7 @@ struct Agent::State {
 
   const Services& services;
   const ToolTable tools;
-  base::Mutex mutex;  // leaf
+  base::Mutex mutex;                                                         // leaf
   std::map<std::string, std::shared_ptr<Driver>> drivers GUARDED_BY(mutex);  // by session id; live until shutdown
   bool closing GUARDED_BY(mutex) = false;
   base::Mutex shutdown_mutex;  // one shutdown at a time; the only mutex held while joining
@@ -163,7 +163,9 @@ std::string Agent::current_preset(const Session& session) const {
   return "custom";
 }
 
-CallView Agent::view(const event::ToolCall& call, const std::string& cwd) const { return state_->tools.view(call, cwd); }
+CallView Agent::view(const event::ToolCall& call, const std::string& cwd) const {
+  return state_->tools.view(call, cwd);
+}
 
 CallView Agent::view(const event::ToolCall& call, const event::ToolResult& result, const std::string& cwd) const {
   return state_->tools.view(call, result, cwd);

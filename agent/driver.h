@@ -25,7 +25,8 @@ class Driver {
 
   const std::shared_ptr<Session>& session() const { return session_; }
 
-  // busy while a turn runs or the session is held; cancelled after begin_shutdown(). Else `done` is called exactly once.
+  // busy while a turn runs or the session is held; cancelled after begin_shutdown(). Else `done` is called exactly
+  // once.
   base::Result<void> prompt(std::vector<ContentBlock> content, std::function<void(PromptEnd)> done);
   void cancel(AbortCause cause);
 

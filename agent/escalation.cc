@@ -27,7 +27,8 @@ std::string denial_hint(sandbox::Mode mode, bool escalation_advertised, Approval
                           ? R"("workspace-write" or "danger-full-access", the narrowest that suffices)"
                           : R"("danger-full-access")";
   return fmt::format(
-      "[to do it all the same, retry this exact call once with sandbox_permissions ({}) and justification; the user will "
+      "[to do it all the same, retry this exact call once with sandbox_permissions ({}) and justification; the user "
+      "will "
       "be asked]",
       modes);
 }
@@ -70,21 +71,23 @@ tl::expected<Escalation, ToolOutcome> resolve_escalation(const Json& arguments, 
     return call.refuse("justification is blank; say in one sentence why this call needs wider access");
   }
   if (!confines) {
-    return call.refuse("nothing is confined here, so there is nothing to escalate; send the call without "
-                       "sandbox_permissions and justification");
+    return call.refuse(
+        "nothing is confined here, so there is nothing to escalate; send the call without "
+        "sandbox_permissions and justification");
   }
   const std::optional<sandbox::Mode> mode =
       wanted->is_string() ? sandbox::parse_mode(wanted->get_ref<const std::string&>()) : std::nullopt;
   if (!mode) return call.refuse("sandbox_permissions must be \"workspace-write\" or \"danger-full-access\"");
   const std::string target(sandbox::mode_name(*mode));
   if (!sandbox::strictly_wider(*mode, context.policy.mode)) {
-    return call.refuse(fmt::format("sandbox escalation to \"{}\" is not strictly wider than this call's current \"{}\" mode",
-                                   target, sandbox::mode_name(context.policy.mode)));
+    return call.refuse(
+        fmt::format("sandbox escalation to \"{}\" is not strictly wider than this call's current \"{}\" mode", target,
+                    sandbox::mode_name(context.policy.mode)));
   }
   if (approval == nullptr) {
-    return call.refuse(fmt::format("sandbox escalation to \"{}\" is not possible: this agent has no approval service to ask",
-                                   target),
-                       name(ApprovalOutcome::unavailable));
+    return call.refuse(
+        fmt::format("sandbox escalation to \"{}\" is not possible: this agent has no approval service to ask", target),
+        name(ApprovalOutcome::unavailable));
   }
   if (!context.session.turn_open()) {
     return call.refuse(
@@ -104,24 +107,28 @@ tl::expected<Escalation, ToolOutcome> resolve_escalation(const Json& arguments, 
   request.call_id = context.call_id;
   request.arguments = base::share(arguments);
   const std::string& justification = why->get_ref<const std::string&>();
-  request.reason = fmt::format("escalate sandbox to {}: {}", target, base::ellipsize(justification, justification_limit));
+  request.reason =
+      fmt::format("escalate sandbox to {}: {}", target, base::ellipsize(justification, justification_limit));
   request.grounded = context.session.denied_before(tool_name, denied_key);
   const ApprovalService::Decision decision = approval->decide(context.session, request, context.stop);
 
   switch (decision.outcome) {
-    case ApprovalOutcome::allowed_once: break;
+    case ApprovalOutcome::allowed_once:
+      break;
     case ApprovalOutcome::rejected:
       if (decision.by_policy) {
         return call.refuse(
-            fmt::format("sandbox escalation to \"{}\" is not possible: approvals are off (policy never), nobody was asked; "
-                        "do not request escalation",
-                        target),
+            fmt::format(
+                "sandbox escalation to \"{}\" is not possible: approvals are off (policy never), nobody was asked; "
+                "do not request escalation",
+                target),
             name(decision.outcome));
       }
       return call.refuse(rejected, name(decision.outcome));
     case ApprovalOutcome::cancelled:
-      return call.refuse(fmt::format("the request to escalate {} to \"{}\" was cancelled; nothing was run", noun, target),
-                         name(decision.outcome));
+      return call.refuse(
+          fmt::format("the request to escalate {} to \"{}\" was cancelled; nothing was run", noun, target),
+          name(decision.outcome));
     case ApprovalOutcome::unavailable:
       return call.refuse(
           fmt::format("sandbox escalation to \"{}\" is not possible: nobody answered the approval request", target),

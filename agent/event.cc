@@ -9,59 +9,82 @@ using base::Json;
 
 std::string_view name(TurnEndReason reason) {
   switch (reason) {
-    case TurnEndReason::completed: return "completed";
-    case TurnEndReason::max_tokens: return "max-tokens";
-    case TurnEndReason::max_steps: return "max-steps";
-    case TurnEndReason::blocked: return "blocked";
-    case TurnEndReason::interrupted: return "interrupted";
-    case TurnEndReason::aborted: return "aborted";
-    case TurnEndReason::error: return "error";
+    case TurnEndReason::completed:
+      return "completed";
+    case TurnEndReason::max_tokens:
+      return "max-tokens";
+    case TurnEndReason::max_steps:
+      return "max-steps";
+    case TurnEndReason::blocked:
+      return "blocked";
+    case TurnEndReason::interrupted:
+      return "interrupted";
+    case TurnEndReason::aborted:
+      return "aborted";
+    case TurnEndReason::error:
+      return "error";
   }
   return "error";
 }
 
 std::string_view name(AbortCause cause) {
   switch (cause) {
-    case AbortCause::user: return "user";
-    case AbortCause::parent: return "parent";
-    case AbortCause::hook: return "hook";
-    case AbortCause::disposed: return "disposed";
+    case AbortCause::user:
+      return "user";
+    case AbortCause::parent:
+      return "parent";
+    case AbortCause::hook:
+      return "hook";
+    case AbortCause::disposed:
+      return "disposed";
   }
   return "user";
 }
 
 std::string_view name(ApprovalPolicy policy) {
   switch (policy) {
-    case ApprovalPolicy::ask: return "ask";
-    case ApprovalPolicy::never: return "never";
+    case ApprovalPolicy::ask:
+      return "ask";
+    case ApprovalPolicy::never:
+      return "never";
   }
   return "never";
 }
 
 std::string_view name(ApprovalOutcome outcome) {
   switch (outcome) {
-    case ApprovalOutcome::allowed_once: return "allowed-once";
-    case ApprovalOutcome::rejected: return "rejected";
-    case ApprovalOutcome::cancelled: return "cancelled";
-    case ApprovalOutcome::unavailable: return "unavailable";
+    case ApprovalOutcome::allowed_once:
+      return "allowed-once";
+    case ApprovalOutcome::rejected:
+      return "rejected";
+    case ApprovalOutcome::cancelled:
+      return "cancelled";
+    case ApprovalOutcome::unavailable:
+      return "unavailable";
   }
   return "unavailable";
 }
 
 std::string_view name(InboxTarget target) {
   switch (target) {
-    case InboxTarget::next_turn: return "next-turn";
-    case InboxTarget::next_step: return "next-step";
-    case InboxTarget::injected: return "injected";
+    case InboxTarget::next_turn:
+      return "next-turn";
+    case InboxTarget::next_step:
+      return "next-step";
+    case InboxTarget::injected:
+      return "injected";
   }
   return "injected";
 }
 
 std::string_view name(ContentBlock::Type type) {
   switch (type) {
-    case ContentBlock::Type::text: return "text";
-    case ContentBlock::Type::resource_link: return "resource_link";
-    case ContentBlock::Type::resource: return "resource";
+    case ContentBlock::Type::text:
+      return "text";
+    case ContentBlock::Type::resource_link:
+      return "resource_link";
+    case ContentBlock::Type::resource:
+      return "resource";
   }
   return "text";
 }
@@ -78,7 +101,9 @@ std::string model_text(const std::vector<ContentBlock>& content) {
   for (const ContentBlock& block : content) {
     if (!text.empty() && text.back() != '\n') text += '\n';
     switch (block.type) {
-      case ContentBlock::Type::text: text += block.text; break;
+      case ContentBlock::Type::text:
+        text += block.text;
+        break;
       case ContentBlock::Type::resource_link:
         text += "[" + (block.name.empty() ? block.uri : block.name) + "](" + block.uri + ")";
         break;
@@ -166,9 +191,7 @@ Json data(const event::RequestHeader& e) {
           {"tools", std::move(tools)}};
 }
 
-Json data(const event::AssistantChunk& e) {
-  return {{"message_id", e.message_id}, {"kind", e.kind}, {"text", e.text}};
-}
+Json data(const event::AssistantChunk& e) { return {{"message_id", e.message_id}, {"kind", e.kind}, {"text", e.text}}; }
 
 Json data(const event::AssistantMessage& e) {
   Json content{{"text", e.message.text}};
@@ -191,9 +214,7 @@ Json data(const event::AssistantMessage& e) {
 
 Json data(const event::AssistantAborted& e) { return {{"message_id", e.message_id}, {"text", e.text}}; }
 
-Json data(const event::ToolCall& e) {
-  return {{"call_id", e.call_id}, {"name", e.name}, {"arguments", e.arguments}};
-}
+Json data(const event::ToolCall& e) { return {{"call_id", e.call_id}, {"name", e.name}, {"arguments", e.arguments}}; }
 
 Json data(const event::ToolResult& e) {
   Json json{{"call_id", e.call_id}, {"content", e.content}, {"is_error", e.is_error}};
@@ -202,11 +223,8 @@ Json data(const event::ToolResult& e) {
 }
 
 Json data(const event::ApprovalAsked& e) {
-  return {{"id", e.id},
-          {"tool_name", e.tool_name},
-          {"call_id", e.call_id},
-          {"reason", e.reason},
-          {"grounded", e.grounded}};
+  return {
+      {"id", e.id}, {"tool_name", e.tool_name}, {"call_id", e.call_id}, {"reason", e.reason}, {"grounded", e.grounded}};
 }
 
 Json data(const event::ApprovalDecided& e) { return {{"id", e.id}, {"outcome", name(e.outcome)}}; }

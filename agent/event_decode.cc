@@ -16,7 +16,8 @@ using base::Json;
 // Walks one object; the first fault is kept and everything after it yields empty values.
 class Fields {
  public:
-  Fields(const Json* object, std::string where, std::string& fault) : object_(object), where_(std::move(where)), fault_(fault) {
+  Fields(const Json* object, std::string where, std::string& fault)
+      : object_(object), where_(std::move(where)), fault_(fault) {
     if (object_ == nullptr || !object_->is_object()) {
       say("is not an object");
       object_ = nullptr;
@@ -165,8 +166,8 @@ Payload read_spliced(Fields& f) {
     Fields entry(&item, where, f.fault());
     event::InboxItem one;
     one.id = entry.text("id");
-    one.target = entry.word<InboxTarget>(
-        "target", {InboxTarget::next_turn, InboxTarget::next_step, InboxTarget::injected}, name);
+    one.target = entry.word<InboxTarget>("target",
+                                         {InboxTarget::next_turn, InboxTarget::next_step, InboxTarget::injected}, name);
     one.content = read_content(entry);
     one.source = entry.object_or_null("source");
     entry.finish();
@@ -391,9 +392,9 @@ base::Result<std::optional<Event>> decode(std::string_view line) {
     return std::optional<Event>(std::move(event));
   }
   if (ignorable) return std::optional<Event>();
-  return base::fail(base::ErrorCode::corrupt,
-                    fmt::format("event type \"{}\" is not known to this program; use a newer one",
-                                base::ellipsize(type, 60)));
+  return base::fail(
+      base::ErrorCode::corrupt,
+      fmt::format("event type \"{}\" is not known to this program; use a newer one", base::ellipsize(type, 60)));
 }
 
 }  // namespace agent

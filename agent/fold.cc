@@ -202,13 +202,16 @@ base::Result<void> Fold::check(const Payload& payload) const {
 struct Fold::Apply {
   Fold& fold;
 
-  void keep(llm::Message message) { fold.messages_.push_back(std::make_shared<const llm::Message>(std::move(message))); }
+  void keep(llm::Message message) {
+    fold.messages_.push_back(std::make_shared<const llm::Message>(std::move(message)));
+  }
 
   void operator()(const event::Header& e) { fold.header_ = e; }
 
   void operator()(const event::InboxSpliced& e) {
     for (const std::string& id : e.removed) {
-      fold.inbox_.erase(std::find_if(fold.inbox_.begin(), fold.inbox_.end(), [&](const auto& i) { return i.id == id; }));
+      fold.inbox_.erase(
+          std::find_if(fold.inbox_.begin(), fold.inbox_.end(), [&](const auto& i) { return i.id == id; }));
     }
     fold.inbox_.insert(fold.inbox_.end(), e.added.begin(), e.added.end());
   }

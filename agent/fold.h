@@ -1,6 +1,6 @@
 // What a session's events add up to: settings, the retained conversation, what is open. check() is the grammar of a log
-// (docs/log-format.md), apply() the fold. The live session, a fresh load and the regeneration of requests all use this one.
-// Not thread-safe; the session guards it.
+// (docs/log-format.md), apply() the fold. The live session, a fresh load and the regeneration of requests all use this
+// one. Not thread-safe; the session guards it.
 #pragma once
 
 #include <memory>
@@ -15,8 +15,8 @@
 
 namespace agent {
 
-// Arguments as JSON with the escalation fields left out, for "the same call": equal when JSON-equal, whatever the order of
-// members. Text that is no JSON is compared as it is.
+// Arguments as JSON with the escalation fields left out, for "the same call": equal when JSON-equal, whatever the order
+// of members. Text that is no JSON is compared as it is.
 class SameCall {
  public:
   SameCall(std::string name, std::string_view arguments);

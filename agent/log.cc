@@ -34,8 +34,8 @@ std::vector<std::string> components(std::string_view path) {
 }
 
 // Opens the folder `name` in `parent`, making it (0700) when `make`. Above the state folder (`ours` false) a link is
-// followed when root or this user made it: a home behind a link is common. In ours no link is, and the folder must be this
-// user's and closed to others.
+// followed when root or this user made it: a home behind a link is common. In ours no link is, and the folder must be
+// this user's and closed to others.
 base::Result<Fd> enter(const Fd& parent, const std::string& name, const std::string& path, bool ours, bool make) {
   if (name == "..") return base::fail(ErrorCode::invalid_argument, path + ": `..` is not allowed in the state folder");
   if (make && ::mkdirat(parent.get(), name.c_str(), 0700) != 0 && errno != EEXIST) {
@@ -121,7 +121,8 @@ std::string holder(const Fd& lock) {
   std::array<char, 32> text{};
   const ssize_t got = ::pread(lock.get(), text.data(), text.size() - 1, 0);
   std::string digits;
-  for (ssize_t i = 0; i < got && text[static_cast<std::size_t>(i)] >= '0' && text[static_cast<std::size_t>(i)] <= '9'; ++i) {
+  for (ssize_t i = 0; i < got && text[static_cast<std::size_t>(i)] >= '0' && text[static_cast<std::size_t>(i)] <= '9';
+       ++i) {
     digits += text[static_cast<std::size_t>(i)];
   }
   return digits.empty() ? "another process" : "process " + digits;
@@ -188,7 +189,8 @@ base::Result<void> LogFile::open_in(Fd folder, const std::string& folder_path, b
   path_ = folder_path + "/" + log_file_name;
   folder_fd_ = std::move(folder);
   system_ = std::move(system);
-  if (!system_.write) system_.write = [](int fd, const char* bytes, std::size_t size) { return ::write(fd, bytes, size); };
+  if (!system_.write)
+    system_.write = [](int fd, const char* bytes, std::size_t size) { return ::write(fd, bytes, size); };
   if (!system_.sync) system_.sync = [](int fd) { return ::fdatasync(fd); };
 
   lock_ = Fd(::openat(folder_fd_.get(), lock_file_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));

@@ -1,9 +1,9 @@
 // The file of one session: append-only lines in <root>/<slug>/<id>/session.jsonl, one writer by a lock file beside it.
-// Knows bytes and lines, no events. Folders are 0700 and files 0600, owned by this user; nothing at or below the root is
-// reached through a symbolic link, and links above it only when root or this user made them.
+// Knows bytes and lines, no events. Folders are 0700 and files 0600, owned by this user; nothing at or below the root
+// is reached through a symbolic link, and links above it only when root or this user made them.
 //
-// append() and read() under the owner's lock; sync() from any thread, outside it. The first failed write or sync is kept:
-// everything after fails with the same error, because what the disk holds is then unknown.
+// append() and read() under the owner's lock; sync() from any thread, outside it. The first failed write or sync is
+// kept: everything after fails with the same error, because what the disk holds is then unknown.
 #pragma once
 
 #include <sys/types.h>

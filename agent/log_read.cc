@@ -66,7 +66,8 @@ base::Result<event::Header> read_log_header(const std::string& file) {
   if (!bytes) return tl::unexpected<base::Error>(bytes.error());
   const std::string_view line = std::string_view(*bytes).substr(0, bytes->find('\n'));
   auto event = decode(line);
-  if (!event) return base::fail(ErrorCode::corrupt, fmt::format("{}: line 1 (byte 0): {}", file, event.error().message));
+  if (!event)
+    return base::fail(ErrorCode::corrupt, fmt::format("{}: line 1 (byte 0): {}", file, event.error().message));
   if (!*event || !std::holds_alternative<event::Header>((*event)->payload)) {
     return base::fail(ErrorCode::corrupt, fmt::format("{}: line 1 (byte 0): the header is missing", file));
   }

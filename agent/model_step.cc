@@ -105,9 +105,9 @@ base::Result<ModelAnswer> ask_model(const TurnSetup& setup, const llm::Route& ro
       return answer;
     }
     const std::int64_t delay = std::max(delays[attempt], error.retry_after_ms);
-    auto logged = setup.session.append(event::LlmRetry{static_cast<int>(attempt) + 1,
-                                                       std::string(base::error_name(error.error.code)),
-                                                       base::ellipsize(error.error.message, logged_error_limit), delay});
+    auto logged = setup.session.append(
+        event::LlmRetry{static_cast<int>(attempt) + 1, std::string(base::error_name(error.error.code)),
+                        base::ellipsize(error.error.message, logged_error_limit), delay});
     if (!logged) return tl::unexpected<base::Error>(logged.error());
     if (!sleep_for(delay + jitter(delay), setup.stop.token())) return answer;  // not sent
   }

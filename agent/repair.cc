@@ -18,10 +18,10 @@ std::vector<Payload> repair(const Fold& fold, const std::string& now, const std:
       events.emplace_back(not_started_result(pending.call.id, "the turn broke off before this call ran"));
       continue;
     }
-    events.emplace_back(event::ToolResult{
-        pending.call.id,
-        "[interrupted: the turn broke off while this call was running; what it did is unknown, so look before repeating it]",
-        true, base::share(base::Json{{"started", true}, {"interrupted", true}})});
+    events.emplace_back(event::ToolResult{pending.call.id,
+                                          "[interrupted: the turn broke off while this call was running; what it did "
+                                          "is unknown, so look before repeating it]",
+                                          true, base::share(base::Json{{"started", true}, {"interrupted", true}})});
   }
   if (fold.step_open()) events.emplace_back(event::StepEnd{fold.turn(), fold.step()});
   if (fold.turn_open()) {

@@ -1,4 +1,5 @@
-// What a log needs before it can go on after a turn broke off in the middle (its process ended, or a fault of ours): pure.
+// What a log needs before it can go on after a turn broke off in the middle (its process ended, or a fault of ours):
+// pure.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// Runs the calls of one answer: calls that only read run together, others are barriers, results are logged in call order,
-// and each call gets exactly one (contract.md 5). On the driver thread; reads on threads of their own.
+// Runs the calls of one answer: calls that only read run together, others are barriers, results are logged in call
+// order, and each call gets exactly one (contract.md 5). On the driver thread; reads on threads of their own.
 #pragma once
 
 #include <optional>

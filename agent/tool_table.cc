@@ -69,8 +69,8 @@ ToolTable::Prepared ToolTable::prepare(const std::string& name, const std::strin
   const Entry& entry = entries_[static_cast<std::size_t>(spec - specs_.begin())];
   auto parsed = arguments.empty() ? base::Result<Json>(Json::object()) : base::parse_json(arguments);
   if (!parsed) {
-    prepared.refusal = fmt::format("the arguments of {} are not valid JSON ({}); nothing was run", name,
-                                   parsed.error().message);
+    prepared.refusal =
+        fmt::format("the arguments of {} are not valid JSON ({}); nothing was run", name, parsed.error().message);
     return prepared;
   }
   std::vector<std::string> violations;

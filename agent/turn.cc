@@ -19,9 +19,9 @@ using base::ErrorCode;
 using base::Json;
 using base::Result;
 
-constexpr std::size_t title_limit = 80;          // bytes
-constexpr std::size_t call_id_limit = 128;       // longer ids from a provider are replaced
-constexpr std::size_t tool_name_limit = 64;      // what providers accept in a history
+constexpr std::size_t title_limit = 80;      // bytes
+constexpr std::size_t call_id_limit = 128;   // longer ids from a provider are replaced
+constexpr std::size_t tool_name_limit = 64;  // what providers accept in a history
 constexpr std::size_t logged_error_limit = 2000;
 
 tl::unexpected<base::Error> pass(const base::Error& error) { return tl::unexpected<base::Error>(error); }
@@ -50,7 +50,8 @@ bool same(const event::RequestHeader& a, const event::RequestHeader& b) {
 std::string sendable_name(std::string_view name) {
   std::string good;
   for (const char c : name.substr(0, tool_name_limit)) {
-    const bool safe = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    const bool safe =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
     good += safe ? c : '_';
   }
   return good.empty() ? "unknown" : good;
@@ -149,8 +150,10 @@ class Turn {
     auto answer = ask_model(setup_, *route_, header.header);
     if (!answer) return pass(answer.error());
     switch (answer->kind) {
-      case ModelAnswer::Kind::not_sent: return ended(TurnEndReason::aborted);
-      case ModelAnswer::Kind::failed: return End{TurnEndReason::error, answer->error, answer->retryable};
+      case ModelAnswer::Kind::not_sent:
+        return ended(TurnEndReason::aborted);
+      case ModelAnswer::Kind::failed:
+        return End{TurnEndReason::error, answer->error, answer->retryable};
       case ModelAnswer::Kind::interrupted: {
         event::AssistantMessage message = committed(*answer);
         message.interrupted = true;
@@ -158,7 +161,8 @@ class Turn {
         if (auto good = session_.append(std::move(message)); !good) return pass(good.error());
         return ended(TurnEndReason::aborted);
       }
-      case ModelAnswer::Kind::answered: break;
+      case ModelAnswer::Kind::answered:
+        break;
     }
     return answered(*answer);
   }
@@ -260,12 +264,15 @@ class Turn {
       last_call_ = key;
       if (repeats_ != 3 && repeats_ != 5 && repeats_ != 8) continue;
       const std::string text = fmt::format(
-          "[reminder] {} was now called {} times in a row with the same arguments. Another repetition will not change the "
+          "[reminder] {} was now called {} times in a row with the same arguments. Another repetition will not change "
+          "the "
           "result: use what it said, try something else, or say what is in the way.",
           call.name, repeats_);
       event::InboxSpliced injected;
       injected.added.push_back(
-          {session_.world().new_id(), InboxTarget::injected, {{ContentBlock::Type::text, text, "", ""}},
+          {session_.world().new_id(),
+           InboxTarget::injected,
+           {{ContentBlock::Type::text, text, "", ""}},
            base::share(Json{{"kind", "plugin"}, {"plugin", "repeat-reminder"}, {"form", "reminder"}})});
       if (auto good = session_.append(std::move(injected)); !good) return good;
     }

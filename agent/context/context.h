@@ -1,6 +1,6 @@
 // The runtime context: one user-role message that states the current policies (contract.md 3). Composed from the
-// sections of the composition, compared before every step with what the conversation already says, and appended whole when
-// absent or different; never rewritten, never in the system prompt. Pure; any thread.
+// sections of the composition, compared before every step with what the conversation already says, and appended whole
+// when absent or different; never rewritten, never in the system prompt. Pure; any thread.
 #pragma once
 
 #include <optional>
@@ -13,8 +13,8 @@
 
 namespace agent {
 
-// Sections of the policy plugins, for their mount step. They copy what they need, so `services` may move afterwards; mount
-// the seam first (services.policy and services.host, services.approval).
+// Sections of the policy plugins, for their mount step. They copy what they need, so `services` may move afterwards;
+// mount the seam first (services.policy and services.host, services.approval).
 ContextSection sandbox_policy_section(const Services& services);
 ContextSection approval_policy_section(const Services& services);
 

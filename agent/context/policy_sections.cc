@@ -1,5 +1,5 @@
-// What the model is told about the two policies. The read-only text must not make it give up: a bare mode line was measured
-// to end turns without one tool call, so the text says to try and to follow what a denial says.
+// What the model is told about the two policies. The read-only text must not make it give up: a bare mode line was
+// measured to end turns without one tool call, so the text says to try and to follow what a denial says.
 #include <fmt/format.h>
 
 #include "agent/context/context.h"
@@ -42,10 +42,12 @@ ContextSection sandbox_policy_section(const Services& services) {
     policy.protect = defaults->protect;
     switch (policy.mode) {
       case sandbox::Mode::read_only:
-        return "File sandbox mode: read-only. Everything can be read and commands run; a change to files is denied until "
+        return "File sandbox mode: read-only. Everything can be read and commands run; a change to files is denied "
+               "until "
                "wider access is granted for that call. This is no reason to give up: try the operation normally, and "
                "when it is denied follow what the denial says.";
-      case sandbox::Mode::workspace_write: return workspace_text(policy, host);
+      case sandbox::Mode::workspace_write:
+        return workspace_text(policy, host);
       case sandbox::Mode::danger_full_access:
         return "File sandbox mode: danger-full-access. Changes to files are not confined; the user has agreed to that.";
     }
@@ -62,10 +64,12 @@ ContextSection approval_policy_section(const Services& services) {
     if (!approval) return {};
     switch (approval->policy(session)) {
       case ApprovalPolicy::ask:
-        return "Approval policy: ask. A denied call may be escalated as its denial says; the user decides about that one "
+        return "Approval policy: ask. A denied call may be escalated as its denial says; the user decides about that "
+               "one "
                "call. What the user rejects stays rejected: do not work around it.";
       case ApprovalPolicy::never:
-        return "Approval policy: never. Nobody can be asked: do not request escalation. Do what is possible in the current "
+        return "Approval policy: never. Nobody can be asked: do not request escalation. Do what is possible in the "
+               "current "
                "mode and report what was denied.";
     }
     return {};
