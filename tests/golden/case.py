@@ -146,8 +146,8 @@ class Run:
         out = []
         for client in self.steps.clients:
             faults += validate(self.schema, client.traffic)
-            lines = fold.stdout_lines(client.traffic)
-            out += fold.by_session(lines, client.traffic) if self.spec.get("concurrent") else lines
+            lines = fold.printed(client.traffic)
+            out += fold.joined(fold.by_session(lines, client.traffic) if self.spec.get("concurrent") else lines)
         if self.steps.clients:
             goldens["stdout.jsonl"] = self.names.lines(out)
         if self.steps.shell_output:
@@ -211,15 +211,12 @@ class Run:
             live = [c for c in self.steps.clients if any(
                 d == "in" and isinstance(m, dict) and m.get("params", {}).get("sessionId") == session_id
                 for d, m, _ in c.traffic)]
-            cwd = [m["params"]["cwd"] for c in self.steps.clients for d, m, _ in c.traffic if d == "out" and m
-                   and m.get("method") == "session/new"]
-            order = list(self.steps.sessions)
             client = self.start()
             try:
                 request = client.request("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
                 client.wait_answer(request, 60)
                 request = client.request("session/load", {"sessionId": session_id, "mcpServers": [],
-                                                          "cwd": cwd[min(order.index(name), len(cwd) - 1)]})
+                                                          "cwd": self.steps.folders[name]})
                 answer, _ = client.wait_answer(request, 60)
                 client.close(15)
             finally:

@@ -8,18 +8,21 @@ import json
 
 MESSAGE_CHUNKS = ("user_message_chunk", "agent_message_chunk", "agent_thought_chunk")
 CALLS = ("tool_call", "tool_call_update")
+REFUSALS = (-32600, -32602, -32002)
 
 
 def _update(message):
     return message["params"]["update"] if message.get("method") == "session/update" else {}
 
 
-def stdout_lines(traffic):
-    """What the agent printed, in order, neighbouring chunks of a message joined and neighbouring updates of a call folded."""
+def printed(traffic):
+    return [m for d, m, _ in traffic if d == "in" and isinstance(m, dict)]
+
+
+def joined(messages):
+    """In order, neighbouring chunks of a message joined and neighbouring updates of a call folded."""
     out = []
-    for direction, message, _ in traffic:
-        if direction != "in" or not isinstance(message, dict):
-            continue
+    for message in messages:
         message = copy.deepcopy(message)
         new, old = _update(message), _update(out[-1]) if out else {}
         same_session = out and message.get("params", {}).get("sessionId") == out[-1].get("params", {}).get("sessionId")
@@ -35,13 +38,13 @@ def stdout_lines(traffic):
     return out
 
 
-def by_session(lines, traffic):
+def by_session(messages, traffic):
     """Stable: first lines of no session, then each session's in order of appearance. For cases with concurrent sessions,
     whose mutual order is nobody's promise."""
     owner = {json.dumps(m.get("id")): (m.get("params") or {}).get("sessionId")
              for d, m, _ in traffic if d == "out" and m and "method" in m and "id" in m}
     groups = {None: []}
-    for line in lines:
+    for line in messages:
         if "method" in line:
             key = (line.get("params") or {}).get("sessionId")
         elif isinstance(line.get("result"), dict) and "sessionId" in line["result"]:
@@ -84,8 +87,9 @@ def conversation(traffic, session_id):
 
 
 def prompts(traffic, session_id):
-    """The text a user typed, joined per prompt that the agent took."""
-    taken = {json.dumps(m.get("id")) for d, m, _ in traffic if d == "in" and isinstance(m, dict) and "result" in m}
+    """The prompts that the agent took: all but those it refused as a request."""
+    taken = {json.dumps(m.get("id")) for m in printed(traffic) if "method" not in m
+             and m.get("error", {}).get("code") not in REFUSALS}
     return [m["params"]["prompt"] for d, m, _ in traffic
             if d == "out" and m and m.get("method") == "session/prompt" and m["params"].get("sessionId") == session_id
             and json.dumps(m.get("id")) in taken]

@@ -31,11 +31,11 @@ class Steps:
         self.client = None
         self.clients = []            # every process of the case, for validation
         self.sessions = {}           # name -> id
+        self.folders = {}            # name -> its cwd
         self.prompts = {}            # name -> pending request id
         self.marks = {}
         self.shell_output = []       # of run steps
         self.asked = None            # the permission that is open
-        self.known_modes = None
 
     # Helpers.
 
@@ -93,8 +93,8 @@ class Steps:
 
     def do_raw(self, line, step):
         self.client.send_raw(line)
-        if "answer" in step:
-            code = step["answer"]
+        if "code" in step:
+            code = step["code"]
             self.client.wait_message(lambda m: m.get("id") is None and m.get("error", {}).get("code") == code,
                                      0, WAIT)
 
@@ -121,13 +121,13 @@ class Steps:
     # Verbs: sessions and turns.
 
     def do_new(self, name, step):
-        result = self.call("session/new", {"cwd": self.fill(step.get("cwd", "{tmp}/workspace")), "mcpServers": []},
-                           step.get("error"))
+        folder = step.get("cwd", os.path.join(self.root, "workspace"))
+        result = self.call("session/new", {"cwd": folder, "mcpServers": []}, step.get("error"))
         if result is not None:
-            self.sessions[name] = result["sessionId"]
+            self.sessions[name], self.folders[name] = result["sessionId"], folder
 
     def do_load(self, name, step):
-        params = {"sessionId": self.sessions[name], "cwd": self.fill(step.get("cwd", "{tmp}/workspace")), "mcpServers": []}
+        params = {"sessionId": self.sessions[name], "cwd": step.get("cwd", self.folders[name]), "mcpServers": []}
         self.call("session/load", params, step.get("error"))
 
     def do_set_mode(self, mode, step):

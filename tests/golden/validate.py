@@ -139,6 +139,8 @@ class Validator:
                 self.modes.add(name)
         if method == "session/prompt" and session:
             session.open_turns -= 1
+            if session.open_turns > 0:
+                return               # a second prompt was refused while the first one runs
             unfinished = sorted(i for i, rank in session.calls.items() if rank < 2)
             if unfinished:
                 self.fault(f"the turn was answered while calls had no final status: {unfinished}")
