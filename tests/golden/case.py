@@ -41,11 +41,11 @@ class Case:
     def runners(self):
         return self.spec.get("runners") or [None]
 
-    def run(self, agent, runner, schema, keep=False):
+    def run(self, agent, runner, schema, keep=False, slow=1):
         root = tempfile.mkdtemp(prefix="acp-golden-", dir="/var/tmp")
         result = Result()
         try:
-            Run(self, agent, runner, schema, root, result).run()
+            Run(self, agent, runner, schema, root, result, slow).run()
         except (StepFault, ClientError, ValueError, OSError, subprocess.SubprocessError) as error:
             result.faults.insert(0, f"{type(error).__name__}: {error}")
         finally:
@@ -61,11 +61,11 @@ class Case:
 
 
 class Run:
-    def __init__(self, case, agent, runner, schema, root, result):
+    def __init__(self, case, agent, runner, schema, root, result, slow):
         self.case, self.agent, self.runner, self.schema = case, agent, runner, schema
         self.root, self.result, self.spec = root, result, case.spec
         self.names = normalise.Names(root, runner)
-        self.steps = Steps(root, self.start, self.run_agent)
+        self.steps = Steps(root, self.start, self.run_agent, slow)
         self.count = 0
 
     def path(self, *parts):

@@ -74,7 +74,7 @@ def update(folder, goldens):
 
 def run_one(case, runner, options, schema, write):
     start = time.monotonic()
-    result = case.run(options.agent, runner, schema, options.keep)
+    result = case.run(options.agent, runner, schema, options.keep, options.slow)
     faults = list(result.faults)
     if write and not faults:
         update(case.folder, result.goldens)
@@ -113,6 +113,7 @@ def main():
     parser.add_argument("--installed-schema", metavar="INSTALL", help="the script that installs the pinned SDK, which has it")
     parser.add_argument("--update", action="store_true", help="record what the first runner gives, compare the others")
     parser.add_argument("--keep", action="store_true", help="keep the folders below /var/tmp")
+    parser.add_argument("--slow", type=float, default=1, help="factor on the time limits of steps, for sanitizer builds")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("cases", nargs="*")
     options = parser.parse_args()

@@ -26,8 +26,8 @@ def contains(value, part):
 class Steps:
     """Carries out the steps of one case against agent processes started through `start`."""
 
-    def __init__(self, root, start, run_agent):
-        self.root, self.start, self.run_agent = root, start, run_agent
+    def __init__(self, root, start, run_agent, slow):
+        self.root, self.start, self.run_agent, self.slow = root, start, run_agent, slow
         self.client = None
         self.clients = []            # every process of the case, for validation
         self.sessions = {}           # name -> id
@@ -148,7 +148,7 @@ class Steps:
         got = answer.get("result", {}).get("stopReason") if "result" in answer else answer["error"]
         if not contains(got, step["error"] if "error" in step else want):
             raise StepFault(f"prompt: expected {step.get('error', want)}, got {answer}")
-        if "within_ms" in step and waited * 1000 > step["within_ms"]:
+        if "within_ms" in step and waited * 1000 > step["within_ms"] * self.slow:
             raise StepFault(f"the answer took {waited * 1000:.0f} ms, allowed are {step['within_ms']}")
 
     def do_cancel(self, name, step):
