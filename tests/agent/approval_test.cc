@@ -34,7 +34,9 @@ struct Fixture {
   // "asked decided:rejected ..." of the log
   std::string trail() {
     std::string list;
-    for (const Event& event : read_log(session->folder() + "/session.jsonl")->events) {
+    const auto log = read_log(session->folder() + "/session.jsonl");
+    REQUIRE(log.has_value());
+    for (const Event& event : log->events) {
       if (std::holds_alternative<event::ApprovalAsked>(event.payload)) list += "asked ";
       if (const auto* decided = std::get_if<event::ApprovalDecided>(&event.payload)) {
         list += std::string(name(decided->outcome)) + " ";
