@@ -37,10 +37,10 @@ void check_stops(const llm::HttpRequest& request, Ready ready) {
   source.request_stop();
   const auto out = running.get();
   const auto took = std::chrono::steady_clock::now() - start;
+  INFO("stopped within " << std::chrono::duration_cast<std::chrono::microseconds>(took).count() << " us");
   REQUIRE_FALSE(out.response);
   CHECK(out.response.error().code == ErrorCode::cancelled);
   CHECK(took < 2s);
-  UNSCOPED_INFO("stopped within " << std::chrono::duration_cast<std::chrono::microseconds>(took).count() << " us");
 }
 
 }  // namespace
