@@ -187,7 +187,8 @@ TEST_CASE("cancel while waiting for the front end", "[cancel]") {
   Gate waiting;
   bench.model->then([&](const llm::StreamSink& sink, std::stop_token stop) -> Answer {
     sink.on_text("x");
-    return stop.stop_requested() ? stopped() : Answer(text("x"));
+    if (stop.stop_requested()) return stopped();
+    return text("x");
   });
   auto session = bench.open();
   Observer observer;
@@ -234,7 +235,8 @@ TEST_CASE("cancel races with everything and is answered once each time", "[cance
       bench.model->then([&left](const llm::StreamSink& sink, std::stop_token stop) -> Answer {
         sink.on_text("s");
         if (stop.stop_requested()) return stopped();
-        return left-- > 0 ? calls({{"", "t", "{}"}, {"", "t", "{}"}}) : text("end");
+        if (left-- == 0) return text("end");
+        return calls({{"", "t", "{}"}, {"", "t", "{}"}});
       });
     }
     auto running = bench.start(session->id(), "go");
