@@ -148,8 +148,11 @@ class Steps:
         got = answer.get("result", {}).get("stopReason") if "result" in answer else answer["error"]
         if not contains(got, step["error"] if "error" in step else want):
             raise StepFault(f"prompt: expected {step.get('error', want)}, got {answer}")
-        if "within_ms" in step and waited * 1000 > step["within_ms"] * self.slow:
-            raise StepFault(f"the answer took {waited * 1000:.0f} ms, allowed are {step['within_ms']}")
+        if "within_ms" in step:
+            # On a machine with more to do than it has processors everything takes its share longer.
+            limit = step["within_ms"] * self.slow * max(1, os.getloadavg()[0] / os.cpu_count())
+            if waited * 1000 > limit:
+                raise StepFault(f"the answer took {waited * 1000:.0f} ms, allowed are {limit:.0f}")
 
     def do_cancel(self, name, step):
         self.client.notify("session/cancel", {"sessionId": self.sessions[name]})
