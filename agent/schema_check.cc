@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+
+#define VALIJSON_USE_EXCEPTIONS 1  // else it ends the process at a bad schema
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
 #include <valijson/schema.hpp>
 #include <valijson/schema_parser.hpp>
@@ -37,19 +39,29 @@ base::Result<SchemaCheck> SchemaCheck::compile(const std::string& schema) {
 
 namespace {
 
-// valijson names a place as ["<root>", "[\"edits\"]", "[0]"].
+// valijson names a place as "<root>", "[edits]", "[0]", "[old_string]": here edits[0].old_string.
 std::string place(const std::vector<std::string>& context) {
   std::string text;
   for (const std::string& part : context) {
-    if (part == "<root>") continue;
-    std::string plain = part;
-    if (plain.size() > 4 && plain.rfind("[\"", 0) == 0) {
-      plain = plain.substr(2, plain.size() - 4);
-      if (!text.empty()) text += '.';
+    if (part.size() < 3 || part.front() != '[' || part.back() != ']') continue;
+    const std::string plain = part.substr(1, part.size() - 2);
+    if (plain.find_first_not_of("0123456789") == std::string::npos) {
+      text += part;
+    } else {
+      text += (text.empty() ? "" : ".") + plain;
     }
-    text += plain;
   }
   return base::ellipsize(text, 200);
+}
+
+// What went wrong, for a model; empty for a line that only says that something inside did.
+std::string plain(const std::string& description) {
+  if (description.rfind("Failed to validate", 0) == 0) return {};
+  const std::size_t name = description.rfind(": ");
+  if (description.rfind("Object contains a property that could not be validated", 0) == 0 && name != std::string::npos) {
+    return "there is no property " + description.substr(name + 2);
+  }
+  return description;
 }
 
 }  // namespace
@@ -63,8 +75,10 @@ std::vector<std::string> SchemaCheck::violations(const base::Json& arguments) co
     if (validator.validate(compiled_->schema, valijson::adapters::NlohmannJsonAdapter(target), &results)) return {};
     valijson::ValidationResults::Error error;
     while (results.popError(error)) {
+      const std::string what = plain(error.description);
+      if (what.empty()) continue;
       const std::string where = place(error.context);
-      std::string line = (where.empty() ? "" : where + ": ") + base::ellipsize(error.description, 300);
+      std::string line = (where.empty() ? "" : where + ": ") + base::ellipsize(what, 300);
       if (std::find(found.begin(), found.end(), line) == found.end()) found.push_back(std::move(line));
     }
   } catch (const std::exception& error) {

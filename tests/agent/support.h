@@ -185,7 +185,7 @@ class ScriptedModel : public llm::LlmAdapter {
     }
     if (!open.empty()) complaints_.push_back("a call without its result at the end: " + open.front());
     // A session is told by its first message, which it encodes once.
-    std::string& last = last_[messages.empty() ? nullptr : messages.front().get()];
+    std::string& last = last_[messages.empty() ? nullptr : messages.front()];
     if (!last.empty() && body.compare(0, last.size() - 2, last, 0, last.size() - 2) != 0) {
       complaints_.push_back("the request does not start with the one before it");
     }
@@ -196,7 +196,7 @@ class ScriptedModel : public llm::LlmAdapter {
   mutable std::mutex mutex_;
   std::deque<Step> steps_;
   std::vector<std::string> bodies_, complaints_;
-  std::map<const void*, std::string> last_;
+  std::map<llm::WireMessage, std::string> last_;
 };
 
 inline Completion text(std::string words, FinishReason finish = FinishReason::stop) {
