@@ -70,6 +70,7 @@ enum {
   hidden_after = 3,        /* sweeps that find nobody, while waitpid() says otherwise, before every pid is tried */
   refused_after = 5,       /* sweeps that find only processes that may not be signalled, before they are left behind */
   max_wait_ms = 100,
+  reap_every = 4096,
   pid_limit = 4 * 1024 * 1024, /* PID_MAX_LIMIT of the kernel */
   exiting_flag = 0x4           /* PF_EXITING in field 9 of /proc/PID/stat */
 };
@@ -243,23 +244,6 @@ struct sweep {
   int signalled, refused, error;
 };
 
-/* Without /proc: every pid that waitid() knows as a child of ours. */
-static struct sweep kill_children_by_pid(void) {
-  struct sweep result = {0, 0, 0};
-  for (pid_t pid = 1; pid < pid_limit; ++pid) {
-    siginfo_t info;
-    info.si_pid = 0;
-    if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0 || info.si_pid != 0) continue;
-    if (kill(pid, SIGKILL) == 0) {
-      ++result.signalled;
-    } else {
-      result.error = errno;
-      ++result.refused;
-    }
-  }
-  return result;
-}
-
 /* Stops everybody, round by round until nobody new turns up, then kills everybody. Adds those not seen before, and not
  * already on their way out, to *stragglers. */
 static struct sweep kill_tree(int *stragglers) {
@@ -315,6 +299,26 @@ static bool reap(void) {
       say("E", WEXITSTATUS(status), true);
     }
   }
+}
+
+/* Without /proc: every pid that waitid() knows as a child of ours, beginning with those given out after our own. */
+static struct sweep kill_children_by_pid(void) {
+  struct sweep result = {0, 0, 0};
+  const pid_t self = getpid();
+  for (pid_t n = 1; n < pid_limit; ++n) {
+    if (n % reap_every == 0 && reap()) break;
+    const pid_t pid = (self + n) % pid_limit;
+    siginfo_t info;
+    info.si_pid = 0;
+    if (pid < 2 || waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0 || info.si_pid != 0) continue;
+    if (kill(pid, SIGKILL) == 0) {
+      ++result.signalled;
+    } else {
+      result.error = errno;
+      ++result.refused;
+    }
+  }
+  return result;
 }
 
 /* Waits for a child to change state, at most `ms`; true when no child is left. */

@@ -389,6 +389,29 @@ TEST_CASE("the verdict is kept until a runner fails; a slow probe can be stopped
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(4));
 }
 
+TEST_CASE("without the launcher bwrap alone confines, and says what it does not cover") {
+  if (std::find(backends().begin(), backends().end(), "bwrap") == backends().end()) return;
+  World world;
+  auto options = options_for("bwrap");
+  options.launcher.clear();
+  auto box = sandbox::make_local_sandbox(options);
+  auto confined = box->confine({"/bin/bash", "-c", "echo y > a; echo n > ../out/x; exit 3"},
+                               world.policy(Mode::workspace_write), world.ws, never);
+  REQUIRE(confined);
+  CHECK(confined->status == StatusChannel::bwrap);
+  CHECK(to_string(confined->enforcement) == "partial (writes to existing FIFOs not covered)");
+  CHECK(confined->denial_signatures.size() == 1);
+  const auto outcome = run_argv(confined->argv, world.ws);
+  CHECK(outcome.exit.exit_code == 3);
+  CHECK(outcome.status.find("\"exit-code\": 3") != std::string::npos);
+  CHECK(test::slurp(world.ws + "/a") == "y\n");
+  CHECK_FALSE(fs::exists(world.out + "/x"));
+  // Nothing but the runner writes there, and only when the command was really run.
+  confined = box->confine({"/nonexistent"}, world.policy(Mode::read_only), world.ws, never);
+  REQUIRE(confined);
+  CHECK(run_argv(confined->argv, world.ws).status.find("exit-code") == std::string::npos);
+}
+
 TEST_CASE("a custom runner gets the same profile, unprobed, and both dialects") {
   World world;
   auto options = options_for("");
