@@ -20,7 +20,7 @@ struct Wire {
   std::string cwd = folder.make("w");
   support::Harness harness;
   explicit Wire(bool key = true, bool presets = true) : harness({folder.make("state"), presets, key, true, 0}) {
-    harness.model->script = [](std::size_t) { return support::says("hello"); };
+    harness.model->script = support::in_order({support::says("hello")});
     harness.start();
   }
   support::Client& client() { return *harness.client; }
@@ -189,33 +189,32 @@ TEST_CASE("session/load tells an unknown session, a wrong folder and a damaged l
   std::string session;
   {
     support::Harness first({state, true, true, true, 0});
-    first.model->script = [](std::size_t) { return support::says("hello"); };
+    first.model->script = support::in_order({support::says("hello")});
     first.start();
     first.initialize();
     session = first.new_session(cwd);
     first.client->call("session/prompt", text_prompt(session, "x"));
   }
-  support::Harness second({state, true, true, true, 0});
-  second.start();
-  second.initialize();
-  auto& client = *second.client;
-  for (const char* id : {"", "unknown", "../../etc", "a/b", "0f0f0f0f-0000-4000-8000-000000000000"})
-    CHECK(code(client.call("session/load", {{"sessionId", id}, {"cwd", cwd}})) == -32002);
-  CHECK(code(client.call("session/load", {{"cwd", cwd}})) == -32602);
-  const Json moved = client.call("session/load", {{"sessionId", session}, {"cwd", other}});
-  CHECK(code(moved) == -32602);
-  CHECK(message(moved).find(cwd) != std::string::npos);
-  CHECK(code(client.call("session/load", {{"sessionId", session}, {"cwd", "w"}})) == -32602);
-  CHECK(client.updates(session).empty());
+  {
+    support::Harness second({state, true, true, true, 0});
+    second.start();
+    second.initialize();
+    auto& client = *second.client;
+    for (const char* id : {"", "unknown", "../../etc", "a/b", "0f0f0f0f-0000-4000-8000-000000000000"})
+      CHECK(code(client.call("session/load", {{"sessionId", id}, {"cwd", cwd}})) == -32002);
+    CHECK(code(client.call("session/load", {{"cwd", cwd}})) == -32602);
+    const Json moved = client.call("session/load", {{"sessionId", session}, {"cwd", other}});
+    CHECK(code(moved) == -32602);
+    CHECK(message(moved).find(cwd) != std::string::npos);
+    CHECK(code(client.call("session/load", {{"sessionId", session}, {"cwd", "w"}})) == -32602);
+    CHECK(client.updates(session).empty());
 
-  // Another spelling of the same folder is the same folder.
-  CHECK(client.call("session/load", {{"sessionId", session}, {"cwd", cwd + "/../w/."}}).contains("result"));
-  CHECK(!client.updates(session).empty());
+    // Another spelling of the same folder is the same folder.
+    CHECK(client.call("session/load", {{"sessionId", session}, {"cwd", cwd + "/../w/."}}).contains("result"));
+    CHECK(!client.updates(session).empty());
+  }
 
   // Damage before the last line: refused, and nothing of it is shown.
-  support::Harness third({state, true, true, true, 0});
-  second.finish();
-  second.agent.reset();
   for (const auto& entry : std::filesystem::recursive_directory_iterator(state)) {
     if (entry.path().filename() != "session.jsonl") continue;
     std::fstream file(entry.path(), std::ios::in | std::ios::out);
@@ -224,6 +223,7 @@ TEST_CASE("session/load tells an unknown session, a wrong folder and a damaged l
     file.seekp(static_cast<std::streamoff>(first_line.size()) + 1);
     file << "#";
   }
+  support::Harness third({state, true, true, true, 0});
   third.start();
   third.initialize();
   const Json damaged = third.client->call("session/load", {{"sessionId", session}, {"cwd", cwd}});

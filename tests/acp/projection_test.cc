@@ -230,7 +230,7 @@ TEST_CASE("No update makes a line over the limit, whatever is in it") {
   projector.live(at(event::ToolResult{"c1", nasty, true, nullptr}));
   projector.replay(at(user(nasty)));
   projector.replay(at(assistant("m1", nasty, nasty)));
-  projector.delta({agent::LiveDelta::Kind::text, "m2", nasty});
+  for (const auto piece : acp::split_text(nasty, 15'000)) projector.delta({agent::LiveDelta::Kind::text, "m2", piece});
   REQUIRE(shown.updates.size() > 10);
 
   // Also when the queue merges everything it may.

@@ -59,20 +59,11 @@ TEST_CASE("A fresh agent replays what was shown live") {
   {
     support::Harness first({state, true, true, true, 1000});
     first.services.tools = tools();
-    first.model->script = [](std::size_t n) -> support::Answer {
-      switch (n) {
-        case 0:
-          return support::calls({{"a", "look", R"({"what":"1"})"}, {"b", "look", "{}"}}, "I look");
-        case 1:
-          return support::calls({{"a", "act", R"({"what":"2"})"}, {"x", "no_such_tool", "{}"}});
-        case 2:
-          return support::says(std::string(200'000, 'y') + "end", std::string(50'000, 'z'));
-        case 3:
-          return support::waits_for_stop();
-        default:
-          return support::says("last words");
-      }
-    };
+    first.model->script =
+        support::in_order({support::calls({{"a", "look", R"({"what":"1"})"}, {"b", "look", "{}"}}, "I look"),
+                           support::calls({{"a", "act", R"({"what":"2"})"}, {"x", "no_such_tool", "{}"}}),
+                           support::says(std::string(200'000, 'y') + "end", std::string(50'000, 'z')),
+                           support::waits_for_stop(), support::says("last words")});
     first.start();
     first.initialize();
     session = first.new_session(cwd);
@@ -107,7 +98,7 @@ TEST_CASE("A fresh agent replays what was shown live") {
   }
   support::Harness second({state, true, true, true, 1000});
   second.services.tools = tools();
-  second.model->script = [](std::size_t) { return support::says("fresh"); };
+  second.model->script = support::in_order({support::says("fresh")});
   second.start();
   second.initialize();
   const Json answer = second.client->call("session/load", {{"sessionId", session}, {"cwd", cwd}});

@@ -1,5 +1,6 @@
 #include "support.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
@@ -74,6 +75,14 @@ Answer waits_for_stop() {
     error.anything_streamed = true;
     return tl::make_unexpected(error);
   };
+}
+
+Plot in_order(std::vector<Answer> list) {
+  return [list = std::move(list)](std::size_t request) { return list[std::min(request, list.size() - 1)]; };
+}
+
+Plot cycling(std::vector<Answer> list) {
+  return [list = std::move(list)](std::size_t request) { return list[request % list.size()]; };
 }
 
 std::string Model::encode(const llm::Message& message) const { return base::dump(Json{{"text", message.text}}); }

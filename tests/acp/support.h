@@ -40,9 +40,14 @@ Answer calls(std::vector<llm::ToolCall> list, const std::string& text = "");
 Answer fails(base::ErrorCode code, const std::string& message);
 Answer waits_for_stop();  // after streaming "partial"
 
+// Which answer a model gives to its n-th request.
+using Plot = std::function<Answer(std::size_t request)>;
+Plot in_order(std::vector<Answer> list);  // the last one again and again
+Plot cycling(std::vector<Answer> list);
+
 class Model : public llm::LlmAdapter {
  public:
-  std::function<Answer(std::size_t request)> script;  // by the number of messages' user prompts seen so far, from 0
+  Plot script;  // requests are counted from 0
   std::string encode(const llm::Message& message) const override;
   std::string head(const llm::RequestHeader& header) const override;
   tl::expected<llm::Completion, llm::ModelError> complete(const llm::RequestHeader& header,

@@ -63,7 +63,7 @@ struct Turns {
 };
 
 TEST_CASE_METHOD(Turns, "A text turn streams, then answers") {
-  harness.model->script = [](std::size_t) { return support::says("Hello there, friend", "let me think"); };
+  harness.model->script = support::in_order({support::says("Hello there, friend", "let me think")});
   open();
   const Json answer = prompt("greet me\nplease");
   CHECK(answer["result"] ==
@@ -88,9 +88,8 @@ TEST_CASE_METHOD(Turns, "A call is shown, started, finished") {
   add_tool("look", true, [](const Json&, agent::ToolContext&) -> agent::ToolOutcome {
     return {"found", false, nullptr};
   });
-  harness.model->script = [](std::size_t n) {
-    return n == 0 ? support::calls({{"c1", "look", R"({"what":"around"})"}}, "I look") : support::says("done");
-  };
+  harness.model->script =
+      support::in_order({support::calls({{"c1", "look", R"({"what":"around"})"}}, "I look"), support::says("done")});
   open();
   CHECK(prompt()["result"]["stopReason"] == "end_turn");
   Json folded;
@@ -109,9 +108,7 @@ TEST_CASE_METHOD(Turns, "A call is shown, started, finished") {
 
 TEST_CASE_METHOD(Turns, "Every answer to a permission request, and what comes of it") {
   add_asking_tool();
-  harness.model->script = [](std::size_t n) {
-    return n % 2 == 0 ? support::calls({{"c", "ask", R"({"what":"x"})"}}) : support::says("done");
-  };
+  harness.model->script = support::cycling({support::calls({{"c", "ask", R"({"what":"x"})"}}), support::says("done")});
   open();
   struct Case {
     Json result;
@@ -169,9 +166,8 @@ TEST_CASE_METHOD(Turns, "Every answer to a permission request, and what comes of
 
 TEST_CASE_METHOD(Turns, "Cancelling while a permission is open ends both, and a late answer changes nothing") {
   add_asking_tool();
-  harness.model->script = [](std::size_t n) {
-    return n == 0 ? support::calls({{"c", "ask", "{}"}, {"d", "ask", "{}"}}) : support::says("again");
-  };
+  harness.model->script =
+      support::in_order({support::calls({{"c", "ask", "{}"}, {"d", "ask", "{}"}}), support::says("again")});
   open();
   const auto id = client().request("session/prompt", text_prompt(session, "x"));
   const Json request = client().permission(session);
@@ -189,7 +185,7 @@ TEST_CASE_METHOD(Turns, "Cancelling while a permission is open ends both, and a 
 }
 
 TEST_CASE_METHOD(Turns, "Cancelling while the model streams, by either way, keeps the session usable") {
-  harness.model->script = [](std::size_t n) { return n % 2 == 0 ? support::waits_for_stop() : support::says("fine"); };
+  harness.model->script = support::cycling({support::waits_for_stop(), support::says("fine")});
   open();
   for (const bool by_request_id : {false, true}) {
     const auto before = text_of("agent_message_chunk").size();
@@ -207,7 +203,7 @@ TEST_CASE_METHOD(Turns, "Cancelling while the model streams, by either way, keep
 }
 
 TEST_CASE_METHOD(Turns, "A cancelled prompt is answered however early or late the cancel comes") {
-  harness.model->script = [](std::size_t) { return support::says("some words"); };
+  harness.model->script = support::in_order({support::says("some words")});
   open();
   for (int round = 0; round < 50; ++round) {
     const auto id = client().request("session/prompt", text_prompt(session, "x"));
@@ -222,7 +218,7 @@ TEST_CASE_METHOD(Turns, "A cancelled prompt is answered however early or late th
 }
 
 TEST_CASE_METHOD(Turns, "$/cancel_request means the request of exactly that id") {
-  harness.model->script = [](std::size_t) { return support::waits_for_stop(); };
+  harness.model->script = support::in_order({support::waits_for_stop()});
   open();
   const auto id = client().request("session/prompt", text_prompt(session, "x"));
   wait_for_text(session, "partial");
@@ -237,11 +233,9 @@ TEST_CASE_METHOD(Turns, "$/cancel_request means the request of exactly that id")
 }
 
 TEST_CASE_METHOD(Turns, "Errors of the model become errors with details, kind and whether to retry") {
-  harness.model->script = [](std::size_t n) {
-    if (n == 0) return support::fails(base::ErrorCode::auth, "the key was refused");
-    if (n == 1) return support::fails(base::ErrorCode::bad_request, "no such model");
-    return support::says("fine");
-  };
+  harness.model->script =
+      support::in_order({support::fails(base::ErrorCode::auth, "the key was refused"),
+                         support::fails(base::ErrorCode::bad_request, "no such model"), support::says("fine")});
   open();
   const Json auth = prompt();
   CHECK(auth["error"]["code"] == -32000);
@@ -253,9 +247,7 @@ TEST_CASE_METHOD(Turns, "Errors of the model become errors with details, kind an
 
 TEST_CASE_METHOD(Turns, "A permission open in one session blocks no other") {
   add_asking_tool();
-  harness.model->script = [](std::size_t n) {
-    return n == 0 ? support::calls({{"c", "ask", "{}"}}) : support::says("other work");
-  };
+  harness.model->script = support::in_order({support::calls({{"c", "ask", "{}"}}), support::says("other work")});
   open();
   const auto first = client().request("session/prompt", text_prompt(session, "x"));
   const Json request = client().permission(session);
@@ -335,9 +327,7 @@ TEST_CASE_METHOD(Turns, "A client that does not read holds the model back, and i
 
 TEST_CASE_METHOD(Turns, "The end of input ends everything soon, whatever runs") {
   add_asking_tool();
-  harness.model->script = [](std::size_t n) {
-    return n == 0 ? support::calls({{"c", "ask", "{}"}}) : support::waits_for_stop();
-  };
+  harness.model->script = support::in_order({support::calls({{"c", "ask", "{}"}}), support::waits_for_stop()});
   open();
   client().request("session/prompt", text_prompt(session, "x"));
   client().permission(session);
@@ -350,7 +340,7 @@ TEST_CASE_METHOD(Turns, "The end of input ends everything soon, whatever runs") 
 }
 
 TEST_CASE_METHOD(Turns, "stop() answers what is pending before the connection ends") {
-  harness.model->script = [](std::size_t) { return support::waits_for_stop(); };
+  harness.model->script = support::in_order({support::waits_for_stop()});
   open();
   const auto id = client().request("session/prompt", text_prompt(session, "x"));
   wait_for_text(session, "partial");
