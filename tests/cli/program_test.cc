@@ -235,7 +235,7 @@ TEST_CASE("run prints the answer and nothing else, and reads stdin only for -") 
   const std::string id = list.out.substr(0, list.out.find(' '));
   CHECK_THAT(world.run({"sessions", "show", id}).out, Catch::Contains("It is done."));
   CHECK_THAT(world.run({"sessions", "requests", id}).out, Catch::Contains("a question from stdin"));
-  CHECK_THAT(world.run({"sessions", "export", id}).out, Catch::StartsWith("{\"seq\":0"));
+  CHECK_THAT(world.run({"sessions", "export", id}).out, Catch::StartsWith("{\"seq\":1,"));
   CHECK(world.run({"sessions", "show", "no-such-session"}).code == 2);
 }
 
