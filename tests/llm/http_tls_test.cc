@@ -128,8 +128,9 @@ class TlsServer {
 
 // A CONNECT proxy: tunnels to 127.0.0.1 whatever host was named. Remembers the request it got.
 struct Proxy {
+  explicit Proxy(std::string refuse = {}) : refusal(std::move(refuse)) {}
   std::string seen;
-  std::string refusal;
+  const std::string refusal;
   test::RawServer server{[this](int fd, int) {
     std::string head;
     char byte;
@@ -243,16 +244,18 @@ TEST_CASE("through a proxy", "[tls]") {
     CHECK(proxy.server.connections() == 0);
   }
   SECTION("it refuses") {
-    proxy.refusal = "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n";
+    Proxy unauthorized("HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n");
+    environment.https_proxy = "http://user:proxy-password@" + unauthorized.address();
     const auto out = call(llm::make_http_post(environment), request_to(server.url("api.test")));
     REQUIRE_FALSE(out.response);
     CHECK(out.message().find("407") != std::string::npos);
     CHECK(out.message().find("proxy-password") == std::string::npos);
-    proxy.refusal = "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 3\r\n\r\nbad";
+    Proxy broken("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 3\r\n\r\nbad");
+    environment.https_proxy = "http://" + broken.address();
     const auto gateway = call(llm::make_http_post(environment), request_to(server.url("api.test")));
     REQUIRE_FALSE(gateway.response);
     INFO(gateway.message());
-    CHECK(gateway.message().find(proxy.address()) != std::string::npos);
+    CHECK(gateway.message().find(broken.address()) != std::string::npos);
   }
   SECTION("it is not there") {
     environment.https_proxy = "http://127.0.0.1:1";
