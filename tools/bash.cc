@@ -83,7 +83,13 @@ agent::ToolOutcome BashTool::run(const Json& arguments, agent::ToolContext& cont
       absolute_path(base::get_string(arguments, "workdir").value_or(context.session.cwd()), context.session.cwd());
   if (!workdir)
     return could_not_run({workdir.error().code, "workdir: " + workdir.error().message, {}}, std::move(facts));
-  if (auto real = sandbox::canonical_path(*workdir)) workdir = *real;  // a missing one is reported by the executor
+  const auto real = sandbox::canonical_path(*workdir);
+  if (!real) {  // found out before anybody is asked for consent
+    return could_not_run(
+        {base::ErrorCode::command_start, "cannot use the working directory " + real.error().message, {}},
+        std::move(facts));
+  }
+  workdir = *real;
   const std::string key = command + "\n" + *workdir;
   facts["denied_key"] = key;
 

@@ -29,9 +29,9 @@ struct Bench : test::ToolBench {
   std::vector<agent::ApprovalRequest> asked;
   std::shared_ptr<agent::Tool> tool;
 
-  explicit Bench(Mode mode = Mode::danger_full_access, std::shared_ptr<sandbox::Sandbox> box = nullptr,
+  explicit Bench(Mode mode_now = Mode::danger_full_access, std::shared_ptr<sandbox::Sandbox> box = nullptr,
                  std::optional<ApprovalOutcome> answer = std::nullopt)
-      : ToolBench(mode) {
+      : ToolBench(mode_now) {
     auto shell = std::make_shared<sandbox::ShellExecutor>(test::shell_options(), std::move(box));
     tool = tools::make_bash_tool(shell, answer ? test::approvals(asked, *answer) : nullptr);
   }

@@ -23,9 +23,9 @@ struct Bench : test::ToolBench {
   std::shared_ptr<agent::Tool> reader, writer, editor;
   std::vector<agent::ApprovalRequest> asked;
 
-  explicit Bench(Mode mode = Mode::danger_full_access, std::optional<ApprovalOutcome> answer = std::nullopt,
+  explicit Bench(Mode mode_now = Mode::danger_full_access, std::optional<ApprovalOutcome> answer = std::nullopt,
                  bool fenced = true)
-      : ToolBench(mode) {
+      : ToolBench(mode_now) {
     shared->fs = fenced ? sandbox::make_fenced_fs(host()) : sandbox::make_local_fs();
     shared->observe = true;
     if (answer) shared->approval = test::approvals(asked, *answer);
@@ -92,11 +92,11 @@ TEST_CASE("read: 2,000 lines, 2,000 characters a line, 50 KiB") {
   CHECK(std::count(shown.begin(), shown.end(), '\xAC') == 2000);
   CHECK(has(shown, "2\tnext"));
   std::string heavy;
-  for (int i = 0; i < 100; ++i) heavy += std::string(1000, 'h') + "\n";
+  for (int i = 0; i < 100; ++i) heavy.append(1000, 'h').append("\n");
   put(bench.cwd + "/heavy", heavy);
   const std::string page = bench.read("heavy").content;
   CHECK(page.size() < 51 * 1024);
-  CHECK(has(page, "[lines 1-50 of 100; go on with offset 51]"));
+  CHECK(has(page, "[lines 1-51 of 100; go on with offset 52]"));
 }
 
 TEST_CASE("read refuses what is no text, and says what it is") {

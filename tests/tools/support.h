@@ -16,7 +16,7 @@ using base::Json;
 
 class ToolBench {
  public:
-  explicit ToolBench(sandbox::Mode mode = sandbox::Mode::danger_full_access) : mode(mode) {
+  explicit ToolBench(sandbox::Mode mode_now = sandbox::Mode::danger_full_access) : mode(mode_now) {
     std::filesystem::create_directory(cwd);
     open_session();
   }
