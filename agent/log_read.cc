@@ -64,8 +64,11 @@ base::Result<event::Header> read_log_header(const std::string& file) {
   // Through read_log_bytes for its checks; a header read costs a read of the file, which the caller does next anyway.
   auto bytes = read_log_bytes(file);
   if (!bytes) return tl::unexpected<base::Error>(bytes.error());
-  const std::string_view line = std::string_view(*bytes).substr(0, bytes->find('\n'));
-  auto event = decode(line);
+  const auto end = bytes->find('\n');
+  if (end == std::string::npos) {  // an unfinished line holds nothing, the header's as any other
+    return base::fail(ErrorCode::corrupt, fmt::format("{}: line 1 (byte 0): the header is missing", file));
+  }
+  auto event = decode(std::string_view(*bytes).substr(0, end));
   if (!event)
     return base::fail(ErrorCode::corrupt, fmt::format("{}: line 1 (byte 0): {}", file, event.error().message));
   if (!*event || !std::holds_alternative<event::Header>((*event)->payload)) {
