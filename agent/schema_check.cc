@@ -1,6 +1,9 @@
 #include "agent/schema_check.h"
 
 #include <algorithm>
+#include <limits>
+#include <locale>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
 #define VALIJSON_USE_EXCEPTIONS 1  // else it ends the process at a bad schema
@@ -23,7 +26,22 @@ SchemaCheck::SchemaCheck(std::unique_ptr<const Compiled> compiled) : compiled_(s
 SchemaCheck::SchemaCheck(SchemaCheck&&) noexcept = default;
 SchemaCheck::~SchemaCheck() = default;
 
+namespace {
+
+// valijson matches with std::regex, whose libstdc++ fills the character table of the global locale's facet on first use,
+// unguarded. Filled here, schemas are only read from then on, and may be used by many sessions at once.
+void fill_character_table() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    const auto& facet = std::use_facet<std::ctype<char>>(std::locale());
+    for (int c = 1; c <= std::numeric_limits<unsigned char>::max(); ++c) facet.narrow(static_cast<char>(c), '\0');
+  });
+}
+
+}  // namespace
+
 base::Result<SchemaCheck> SchemaCheck::compile(const std::string& schema) {
+  fill_character_table();
   auto parsed = base::parse_json(schema);
   if (!parsed) return base::fail(base::ErrorCode::invalid_argument, "tool schema: " + parsed.error().message);
   auto compiled = std::make_unique<Compiled>();
