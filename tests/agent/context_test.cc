@@ -87,8 +87,8 @@ TEST_CASE("it is appended when absent or different and never rewritten", "[conte
   Bench bench;
   bench.policies(sandbox::Mode::read_only, ApprovalPolicy::ask);
   bench.tool("switch", true, [](const Json&, ToolContext& context) -> ToolOutcome {
-    REQUIRE(context.session.append(event::SandboxMode{sandbox::Mode::danger_full_access}));
-    return {"x", false, nullptr};
+    const bool switched = context.session.append(event::SandboxMode{sandbox::Mode::danger_full_access}).has_value();
+    return {"x", !switched, nullptr};
   });
   for (int i = 0; i < 2; ++i) bench.model->then(text("hello"));
   bench.model->then(calls({{"a", "switch", "{}"}}));
