@@ -17,6 +17,14 @@ bool of_a_turn(std::string_view kind) {
   return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
 }
 
+// A line that is no request never came here; base::RpcPeer answers it by itself, maybe with the id of one that did.
+// Only its text tells the two apart.
+bool by_the_peer(const base::Json& error) {
+  const std::string text = base::get_string(error, "message").value_or("");
+  return base::get_int(error, "code") == base::rpc_code::parse_error || text.rfind("invalid request: ", 0) == 0 ||
+         text == "params must be an object";
+}
+
 std::string session_of(const base::Json& params) { return base::get_string(params, "sessionId").value_or(""); }
 
 }  // namespace
@@ -26,7 +34,7 @@ void WireOrder::incoming(const base::Json& id, const std::string& method, const 
   Request request{method, params.is_object() ? session_of(params) : ""};
   if (method == "session/load") ++sessions_[request.session].loads;
   if (method == "session/prompt") ++sessions_[request.session].prompts;
-  pending_[base::dump(id)].push_back(std::move(request));
+  pending_[base::dump(id)].requests.push_back(std::move(request));
 }
 
 std::optional<std::string> WireOrder::outgoing(const base::Json& message) {
@@ -43,33 +51,31 @@ std::optional<std::string> WireOrder::outgoing(const base::Json& message) {
 std::optional<std::string> WireOrder::answer(const base::Json& message) {
   const base::Json* id = base::find(message, "id");
   if (!id) return "an answer has no id";
-  const bool failed = base::find(message, "error") != nullptr;
+  const base::Json* error = base::find(message, "error");
+  if (error && by_the_peer(*error)) return std::nullopt;
   const auto found = pending_.find(base::dump(*id));
-  if (found == pending_.end()) {
-    // A line that is no request never came here; the peer answers it by itself.
-    const base::Json* error = base::find(message, "error");
-    const auto code = error ? base::get_int(*error, "code") : std::nullopt;
-    if (code == base::rpc_code::parse_error || code == base::rpc_code::invalid_request ||
-        code == base::rpc_code::invalid_params)
-      return std::nullopt;
-    return "a second answer, or one to no request: id " + base::dump(*id);
-  }
-  const Request request = std::move(found->second.front());
-  found->second.erase(found->second.begin());
-  if (found->second.empty()) pending_.erase(found);
-
-  if (request.method == "session/new" && !failed) {
+  if (found == pending_.end()) return "a second answer, or one to no request: id " + base::dump(*id);
+  Pending& pending = found->second;
+  ++pending.answers;
+  const bool last = pending.answers == pending.requests.size();
+  if (!error) {
+    pending.any_succeeded = true;
     const base::Json* result = base::find(message, "result");
     const std::string session = result ? session_of(*result) : "";
-    if (session.empty()) return "a session/new result has no sessionId";
-    sessions_[session].announced = true;
+    const bool makes = std::any_of(pending.requests.begin(), pending.requests.end(),
+                                   [](const Request& request) { return request.method == "session/new"; });
+    if (makes && pending.requests.size() == 1 && session.empty()) return "a session/new result has no sessionId";
+    if (makes && !session.empty()) sessions_[session].announced = true;
   }
-  if (request.method == "session/load") {
+  if (!last) return std::nullopt;
+  for (const Request& request : pending.requests) {
     SessionState& session = sessions_[request.session];
+    if (request.method == "session/prompt") --session.prompts;
+    if (request.method != "session/load") continue;
     --session.loads;
-    if (!failed) session.announced = true;
+    session.announced = session.announced || pending.any_succeeded;
   }
-  if (request.method == "session/prompt") --sessions_[request.session].prompts;
+  pending_.erase(found);
   return std::nullopt;
 }
 

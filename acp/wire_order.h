@@ -25,6 +25,13 @@ class WireOrder {
   struct Request {
     std::string method, session;
   };
+  // Of one id. A client may reuse an id before it is answered, and then nothing says which request an answer is for:
+  // they count as open until as many answers came.
+  struct Pending {
+    std::vector<Request> requests;
+    std::size_t answers = 0;
+    bool any_succeeded = false;
+  };
   struct SessionState {
     bool announced = false;      // by the result of session/new or session/load
     int loads = 0, prompts = 0;  // not answered yet
@@ -36,7 +43,7 @@ class WireOrder {
   std::optional<std::string> permission(const base::Json& params) REQUIRES(mutex_);
 
   base::Mutex mutex_;
-  std::map<std::string, std::vector<Request>> pending_ GUARDED_BY(mutex_);  // by the id's JSON text
+  std::map<std::string, Pending> pending_ GUARDED_BY(mutex_);  // by the id's JSON text
   std::map<std::string, SessionState> sessions_ GUARDED_BY(mutex_);
 };
 

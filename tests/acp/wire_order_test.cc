@@ -10,8 +10,8 @@ using base::Json;
 Json result(int id, Json value = Json::object()) {
   return {{"jsonrpc", "2.0"}, {"id", id}, {"result", std::move(value)}};
 }
-Json failure(Json id, int code) {
-  return {{"jsonrpc", "2.0"}, {"id", std::move(id)}, {"error", {{"code", code}, {"message", "no"}}}};
+Json failure(Json id, int code, const std::string& text = "no") {
+  return {{"jsonrpc", "2.0"}, {"id", std::move(id)}, {"error", {{"code", code}, {"message", text}}}};
 }
 Json update(const std::string& kind, const std::string& call = "", const std::string& session = "s") {
   Json body{{"sessionUpdate", kind}};
@@ -105,10 +105,30 @@ TEST_CASE_METHOD(Order, "A request is answered once") {
   CHECK(ok(failure(5, -32601)));
   CHECK(ok(failure(5, -32601)));
   CHECK(!ok(failure(5, -32601)));
-  // What is no request never came here, and is answered by the peer.
+}
+
+TEST_CASE_METHOD(Order, "Of requests that share an id, each is open until all are answered") {
+  open();
+  prompt(2);
+  order.incoming(2, "session/prompt", Json{{"sessionId", "other"}});
+  CHECK(ok(failure(2, -32002)));
+  CHECK(ok(update("agent_message_chunk")));
+  CHECK(ok(result(2)));
+  CHECK(!ok(update("agent_message_chunk")));
+  CHECK(!ok(result(2)));
+}
+
+TEST_CASE_METHOD(Order, "What the peer answers by itself is no answer to a request of the same id") {
   CHECK(ok(failure(nullptr, -32700)));
-  CHECK(ok(failure(nullptr, -32600)));
-  CHECK(ok(failure("x", -32602)));
+  CHECK(ok(failure(nullptr, -32600, "invalid request: not an object")));
+  CHECK(ok(failure("x", -32602, "params must be an object")));
+  CHECK(!ok(failure("x", -32602, "cwd: must be a string")));
+  open();
+  prompt(2);
+  CHECK(ok(failure(2, -32600, "invalid request: method must be a string")));
+  CHECK(ok(update("agent_message_chunk")));
+  CHECK(ok(result(2)));
+  CHECK(!ok(result(2)));
 }
 
 }  // namespace
