@@ -1,5 +1,5 @@
-// The agent as a front end sees it: live sessions, each with one driver thread that runs its turns. Any thread; no method
-// but shutdown() blocks on a turn, a model or a tool.
+// The agent as a front end sees it: live sessions, each with one driver thread that runs its turns. Any thread; no
+// method but shutdown() blocks on a turn, a model or a tool.
 #pragma once
 
 #include <functional>
@@ -37,9 +37,12 @@ class Agent {
                                                       const std::function<void(const Event&)>& replay);
   std::shared_ptr<Session> find(const std::string& id) const;
 
-  // busy when a turn is running; not_found for an unknown session. Otherwise done is called exactly once, on the driver.
-  base::Result<void> prompt(const std::string& id, std::vector<ContentBlock> content, std::function<void(PromptEnd)> done);
-  void cancel(const std::string& id, AbortCause cause = AbortCause::user);  // unknown or idle: nothing; takes no session lock
+  // busy when a turn is running; not_found for an unknown session. Otherwise done is called exactly once, on the
+  // driver.
+  base::Result<void> prompt(const std::string& id, std::vector<ContentBlock> content,
+                            std::function<void(PromptEnd)> done);
+  void cancel(const std::string& id,
+              AbortCause cause = AbortCause::user);  // unknown or idle: nothing; takes no session lock
 
   // Appends only what changed. invalid_argument for an unknown preset.
   base::Result<void> set_preset(const std::string& id, const std::string& preset);

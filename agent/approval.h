@@ -16,8 +16,8 @@ namespace agent {
 
 struct ApprovalRequest {
   std::string tool_name, call_id;
-  base::JsonPtr arguments;   // shown to the user as raw input
-  std::string reason;        // "escalate sandbox to <mode>: <justification>"
+  base::JsonPtr arguments;  // shown to the user as raw input
+  std::string reason;       // "escalate sandbox to <mode>: <justification>"
   bool grounded = false;
 };
 
@@ -52,9 +52,9 @@ class ApprovalService {
 extern const char* const escalation_schema_members;
 
 struct Escalation {
-  sandbox::Policy policy;       // to run under
+  sandbox::Policy policy;  // to run under
   bool escalated = false;
-  std::string outcome;          // "allowed-once", "rejected", ... when asked or refused; "" otherwise
+  std::string outcome;  // "allowed-once", "rejected", ... when asked or refused; "" otherwise
 };
 
 // Contract 2, order of refusal: each its own text, each an error result that ran nothing. `noun` is "this command" or

@@ -28,8 +28,8 @@ SchemaCheck::~SchemaCheck() = default;
 
 namespace {
 
-// valijson matches with std::regex, whose libstdc++ fills the character table of the global locale's facet on first use,
-// unguarded. Filled here, schemas are only read from then on, and may be used by many sessions at once.
+// valijson matches with std::regex, whose libstdc++ fills the character table of the global locale's facet on first
+// use, unguarded. Filled here, schemas are only read from then on, and may be used by many sessions at once.
 void fill_character_table() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -76,7 +76,8 @@ std::string place(const std::vector<std::string>& context) {
 std::string plain(const std::string& description) {
   if (description.rfind("Failed to validate", 0) == 0) return {};
   const std::size_t name = description.rfind(": ");
-  if (description.rfind("Object contains a property that could not be validated", 0) == 0 && name != std::string::npos) {
+  if (description.rfind("Object contains a property that could not be validated", 0) == 0 &&
+      name != std::string::npos) {
     return "there is no property " + description.substr(name + 2);
   }
   return description;

@@ -1,5 +1,5 @@
-// What a composition contains: a plain struct with named fields, const once everything is mounted. Adding a seam is adding
-// a field here and a Seam in plugin.h. Owned by main for the life of the process.
+// What a composition contains: a plain struct with named fields, const once everything is mounted. Adding a seam is
+// adding a field here and a Seam in plugin.h. Owned by main for the life of the process.
 #pragma once
 
 #include <atomic>
@@ -27,10 +27,14 @@ struct PolicyDefaults {
   std::vector<std::string> protect;
 };
 
-struct Preset { std::string id; sandbox::Mode mode; ApprovalPolicy approval; };
+struct Preset {
+  std::string id;
+  sandbox::Mode mode;
+  ApprovalPolicy approval;
+};
 
-// One named section of the runtime context message (contract.md 3). Called before every step; pure in the session's state.
-// An empty text contributes nothing.
+// One named section of the runtime context message (contract.md 3). Called before every step; pure in the session's
+// state. An empty text contributes nothing.
 struct ContextSection {
   std::string name;  // "sandbox:policy"
   std::function<std::string(const Session&)> text;
@@ -58,7 +62,10 @@ class SharedFlag {
   std::shared_ptr<std::atomic<bool>> value_ = std::make_shared<std::atomic<bool>>(false);
 };
 
-struct FrontEnd { std::string name; std::string surface; };
+struct FrontEnd {
+  std::string name;
+  std::string surface;
+};
 
 struct Services {
   std::vector<llm::Route> routes;

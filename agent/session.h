@@ -1,11 +1,11 @@
-// One session: its log file (one writer, lock file) and the folds of it. Appending numbers, writes and tells observers in
-// order under one mutex; fdatasync happens outside it. Any thread may append; getters return values.
-// The session mutex is taken before any queue's; observers must not append and must not block. They may call getters, which
-// take another, leaf mutex.
+// One session: its log file (one writer, lock file) and the folds of it. Appending numbers, writes and tells observers
+// in order under one mutex; fdatasync happens outside it. Any thread may append; getters return values. The session
+// mutex is taken before any queue's; observers must not append and must not block. They may call getters, which take
+// another, leaf mutex.
 //
-// append() also keeps the grammar of a log (docs/log-format.md): an event that would break it (a second result for a call, a
-// message before every call has its result, a step outside a turn) is refused with `internal` and nothing is written. So
-// in every request each call has exactly one result.
+// append() also keeps the grammar of a log (docs/log-format.md): an event that would break it (a second result for a
+// call, a message before every call has its result, a step outside a turn) is refused with `internal` and nothing is
+// written. So in every request each call has exactly one result.
 #pragma once
 
 #include <functional>
@@ -32,8 +32,8 @@ struct LiveDelta {
 struct Observer {
   std::function<void(const Event&)> on_event;
   std::function<void(const LiveDelta&)> on_delta;
-  // Backpressure: called by the driver between deltas, holding no lock, before it reads more from the model. Returns when
-  // the front end's queue is short again, or on stop. May be empty.
+  // Backpressure: called by the driver between deltas, holding no lock, before it reads more from the model. Returns
+  // when the front end's queue is short again, or on stop. May be empty.
   std::function<void(std::stop_token)> wait_drained;
 };
 
@@ -52,17 +52,19 @@ struct LogOptions {
 class Session {
  public:
   // <root>/<cwd slug>/<id>/session.jsonl, folders 0700, file 0600, locked.
-  static base::Result<std::shared_ptr<Session>> create(const LogOptions& options, const std::string& cwd, base::World world);
+  static base::Result<std::shared_ptr<Session>> create(const LogOptions& options, const std::string& cwd,
+                                                       base::World world);
   // Finds the session by id, cuts a torn tail, refuses damage before it (corrupt, naming line and byte), closes an open
   // turn as interrupted with results for its calls that say whether they started. busy when another process has it.
   // The events are given to `replay` in order, after that repair.
-  static base::Result<std::shared_ptr<Session>> load(const LogOptions& options, const std::string& id, base::World world,
+  static base::Result<std::shared_ptr<Session>> load(const LogOptions& options, const std::string& id,
+                                                     base::World world,
                                                      const std::function<void(const Event&)>& replay);
   ~Session();
 
   const std::string& id() const;
-  const std::string& cwd() const;         // canonical, immutable
-  const std::string& folder() const;      // beside the log: spill files, large contents
+  const std::string& cwd() const;     // canonical, immutable
+  const std::string& folder() const;  // beside the log: spill files, large contents
   const base::World& world() const;
 
   // A log that cannot be written fails here, and every later append fails with the same error.
@@ -74,8 +76,8 @@ class Session {
   // can go on. Does nothing when no turn is open.
   base::Result<void> abandon_turn(const base::Error& error);
 
-  void set_observer(Observer observer);  // one (the front end); replaces
-  void delta(const LiveDelta& delta);    // to the observer, in order with events
+  void set_observer(Observer observer);     // one (the front end); replaces
+  void delta(const LiveDelta& delta);       // to the observer, in order with events
   void wait_drained(std::stop_token stop);  // the observer's; holds no lock
 
   Settings settings() const;
@@ -111,9 +113,9 @@ struct ReadLog {
 base::Result<ReadLog> read_log(const std::string& file);
 base::Result<std::string> find_log(const LogOptions& options, const std::string& id);
 base::Result<event::Header> read_log_header(const std::string& file);
-// Every request body that was sent, in order, byte for byte: one for each llm/retry, one for each assistant/message (also
-// an interrupted one), one for a turn/end {error} whose step got no answer. A step cut off by the death of the process
-// counts only when its answer was logged.
+// Every request body that was sent, in order, byte for byte: one for each llm/retry, one for each assistant/message
+// (also an interrupted one), one for a turn/end {error} whose step got no answer. A step cut off by the death of the
+// process counts only when its answer was logged.
 std::vector<std::string> regenerate_requests(const std::vector<Event>& events, const llm::LlmAdapter& adapter);
 
 }  // namespace agent

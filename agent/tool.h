@@ -25,21 +25,29 @@ struct Capabilities {
 };
 
 // How a client shows a call: a pure function of tool/call, tool/result and the composition, live and on replay alike.
-struct Location { std::string path; std::optional<int> line; };
-struct Diff { std::string path; std::optional<std::string> old_text; std::string new_text; };
+struct Location {
+  std::string path;
+  std::optional<int> line;
+};
+struct Diff {
+  std::string path;
+  std::optional<std::string> old_text;
+  std::string new_text;
+};
 struct CallView {
   std::string title;
   std::string kind;  // ACP ToolKind: read edit delete move search execute think fetch switch_mode other
   std::vector<Location> locations;
-  std::vector<Diff> diffs;             // result only
-  std::optional<std::string> text;     // result only: bounded text content
-  base::JsonPtr raw_output;            // result only: an object
+  std::vector<Diff> diffs;          // result only
+  std::optional<std::string> text;  // result only: bounded text content
+  base::JsonPtr raw_output;         // result only: an object
 };
 
-// Outcome of a call. `facts` members with a meaning outside the tool: denied (bool), denied_key (string: canonical path, or
-// command + "\n" + workdir), sandbox_unavailable (bool), escalated (bool), escalation (outcome text when one was asked or
-// refused), mode (effective mode), aborted (bool: stopped while it ran; the loop adds it to an error outcome that came after
-// a stop). The rest is the tool's own. A successful outcome should carry denied_key too: it settles an earlier denial.
+// Outcome of a call. `facts` members with a meaning outside the tool: denied (bool), denied_key (string: canonical
+// path, or command + "\n" + workdir), sandbox_unavailable (bool), escalated (bool), escalation (outcome text when one
+// was asked or refused), mode (effective mode), aborted (bool: stopped while it ran; the loop adds it to an error
+// outcome that came after a stop). The rest is the tool's own. A successful outcome should carry denied_key too: it
+// settles an earlier denial.
 struct ToolOutcome {
   std::string content;
   bool is_error = false;
@@ -51,7 +59,7 @@ class ApprovalService;
 struct ToolContext {
   Session& session;
   const std::string& call_id;
-  sandbox::Policy policy;        // resolved for this call without any grant
+  sandbox::Policy policy;  // resolved for this call without any grant
   std::stop_token stop;
 };
 

@@ -21,10 +21,10 @@
 namespace base {
 
 struct ChildOptions {
-  std::vector<std::string> argv;                          // argv[0] absolute, or looked up in `env`'s PATH
-  std::vector<std::pair<std::string, std::string>> env;   // the whole environment
-  std::string cwd;                                        // absolute
-  std::string call_init;                                  // absolute path of the helper
+  std::vector<std::string> argv;                         // argv[0] absolute, or looked up in `env`'s PATH
+  std::vector<std::pair<std::string, std::string>> env;  // the whole environment
+  std::string cwd;                                       // absolute
+  std::string call_init;                                 // absolute path of the helper
   bool launcher_status = false;  // also open descriptor 3 of the child for a launcher's status pipe (landlock-run)
   // stdin is /dev/null, 1 and 2 are pipes; with this they are the caller's (confine, run by hand).
   bool inherit_stdio = false;
@@ -49,7 +49,7 @@ class Child {
   static Result<std::unique_ptr<Child>> start(const ChildOptions& options);
   ~Child();
 
-  int out() const;              // read ends, non-blocking; -1 with inherit_stdio
+  int out() const;  // read ends, non-blocking; -1 with inherit_stdio
   int err() const;
   int launcher_status() const;  // read end of the child's descriptor 3, or -1
   int status_fd() const;        // becomes readable when wait_exit() would not block

@@ -18,8 +18,8 @@ class Signals {
   ~Signals();  // ends the thread
 
   // Called once, on the signal thread, with the first SIGINT, SIGTERM or SIGHUP. The second, and any while there is no
-  // handler, ends the process at once with 128 + n, and its children die with it, whatever it was doing. The handler must
-  // not block nor call this object; after on_end({}) it is not running.
+  // handler, ends the process at once with 128 + n, and its children die with it, whatever it was doing. The handler
+  // must not block nor call this object; after on_end({}) it is not running.
   void on_end(std::function<void(int)> handler);
   int first() const;  // 0: none yet
 

@@ -1,5 +1,5 @@
-// One wire protocol over one route. Stateless between requests but for connections; thread-safe: many sessions share it.
-// The key lives in the adapter only.
+// One wire protocol over one route. Stateless between requests but for connections; thread-safe: many sessions share
+// it. The key lives in the adapter only.
 #pragma once
 
 #include <cstdint>
@@ -47,28 +47,30 @@ class LlmAdapter {
   // member, so the next body without its closing "]}" starts with this one without its own.
   // Empty: the message has nothing this wire may carry (an assistant with neither text nor calls), and is left out.
   virtual std::string encode(const Message& message) const = 0;
-  virtual std::string head(const RequestHeader& header) const = 0;  // up to and including "messages":[ and the system message
+  virtual std::string head(
+      const RequestHeader& header) const = 0;  // up to and including "messages":[ and the system message
   // Blocks until the answer is complete. Stopping ends it within 100 ms in every state, with code cancelled.
   virtual tl::expected<Completion, ModelError> complete(const RequestHeader& header,
                                                         const std::vector<WireMessage>& messages,
                                                         const StreamSink& sink, std::stop_token stop) = 0;
 };
 
-std::string request_body(const LlmAdapter& adapter, const RequestHeader& header, const std::vector<WireMessage>& messages);
+std::string request_body(const LlmAdapter& adapter, const RequestHeader& header,
+                         const std::vector<WireMessage>& messages);
 // The same from a head already made; for adapters.
 std::string join_body(std::string head, const std::vector<WireMessage>& messages);
 
 // A composed model route.
 struct Route {
-  std::string id;                 // entry id in cordis.yml
-  std::string protocol;           // "openai-completions"
+  std::string id;        // entry id in cordis.yml
+  std::string protocol;  // "openai-completions"
   std::string model;
   std::vector<std::string> models;
   std::int64_t context_window = 0;  // 0: unknown
   std::string params = "{}";
-  bool chosen_only = false;       // used only when named (recorded)
-  bool ready = false;             // its key is there
-  std::string missing;            // what to set when it is not ready
+  bool chosen_only = false;                // used only when named (recorded)
+  bool ready = false;                      // its key is there
+  std::string missing;                     // what to set when it is not ready
   std::vector<std::string> key_variables;  // environment names that hold its key; never reach a child
   std::shared_ptr<LlmAdapter> adapter;
 };

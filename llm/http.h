@@ -1,5 +1,5 @@
-// One streaming HTTPS POST with separate limits, cancellable in every state, over cpp-httplib (http.cc is its only user).
-// Blocks its thread; thread-safe.
+// One streaming HTTPS POST with separate limits, cancellable in every state, over cpp-httplib (http.cc is its only
+// user). Blocks its thread; thread-safe.
 #pragma once
 
 #include <chrono>
@@ -33,22 +33,23 @@ struct HttpRequest {
 struct HttpResponse {
   int status = 0;
   std::multimap<std::string, std::string> headers;  // names lower case
-  std::string error_body;  // of a status that is not 2xx
+  std::string error_body;                           // of a status that is not 2xx
 };
 
 struct HttpSink {
-  std::function<void(const HttpResponse&)> on_headers;   // may be empty; body not yet there
+  std::function<void(const HttpResponse&)> on_headers;  // may be empty; body not yet there
   // Bytes of a 2xx body. Return false to stop reading (the answer is complete): that is success.
   // `progress` is set to true by the callee when the bytes carried content of the answer.
   std::function<bool(std::string_view bytes, bool& progress)> on_body;
 };
 
 // Redirects are followed only on 307/308 to the same host; anything else is reported as it is.
-// Errors: cancelled, timed_out (message says which limit), transport, cut_stream (body ended before its length or chunk end).
+// Errors: cancelled, timed_out (message says which limit), transport, cut_stream (body ended before its length or chunk
+// end).
 using HttpPost = std::function<base::Result<HttpResponse>(const HttpRequest&, const HttpSink&, std::stop_token)>;
 
-// TLS verification is always on: system CA store, or SSL_CERT_FILE / SSL_CERT_DIR. HTTPS_PROXY / HTTP_PROXY / NO_PROXY (and
-// lower case) are honoured; loopback bypasses a proxy.
+// TLS verification is always on: system CA store, or SSL_CERT_FILE / SSL_CERT_DIR. HTTPS_PROXY / HTTP_PROXY / NO_PROXY
+// (and lower case) are honoured; loopback bypasses a proxy.
 struct HttpEnvironment {
   std::string https_proxy, http_proxy, no_proxy, cert_file, cert_dir;
 };

@@ -1,6 +1,6 @@
-// How cordis.yml entries become model routes. Each function reads its config (faults go to the reader), and returns the step
-// that makes the route at mount. Adding a protocol: one file that implements LlmAdapter, one function here, one line in
-// plugins.cc. The protocol list is closed.
+// How cordis.yml entries become model routes. Each function reads its config (faults go to the reader), and returns the
+// step that makes the route at mount. Adding a protocol: one file that implements LlmAdapter, one function here, one
+// line in plugins.cc. The protocol list is closed.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,8 @@ namespace llm {
 using MakeRoute = std::function<base::Result<Route>()>;
 using ConfigureRoute = MakeRoute (*)(const std::string& id, base::ConfigReader& config, const base::ConfigWorld& world);
 
-MakeRoute configure_openai_completions(const std::string& id, base::ConfigReader& config, const base::ConfigWorld& world);
+MakeRoute configure_openai_completions(const std::string& id, base::ConfigReader& config,
+                                       const base::ConfigWorld& world);
 // The same adapter with recorded bytes instead of a socket; chosen_only. `file`: a recording (docs/recordings.md), or
 // "builtin" for the demo's. `requests`: a file that every request body is appended to, one line each.
 MakeRoute configure_recorded(const std::string& id, base::ConfigReader& config, const base::ConfigWorld& world);

@@ -1,36 +1,39 @@
-/* call-init: the reaper of one command. Started by the agent for every command, confined or not; includes nothing of ours.
+/* call-init: the reaper of one command. Started by the agent for every command, confined or not; includes nothing of
+ * ours.
  *
  *   call-init --control FD --status FD [--pass FD]... -- ARGV...
  *
- * What it is: a single-threaded, unconfined process that runs ARGV as its direct child, is the child subreaper of whatever
- * that starts (daemons included), and ends all of it when its control pipe says so. It is no sandbox and has no opinion on
- * what ARGV does. Each call has its own, so two calls can never be mixed up.
+ * What it is: a single-threaded, unconfined process that runs ARGV as its direct child, is the child subreaper of
+ * whatever that starts (daemons included), and ends all of it when its control pipe says so. It is no sandbox and has
+ * no opinion on what ARGV does. Each call has its own, so two calls can never be mixed up.
  *
- * The child gets: 0, 1, 2 and the passed descriptors as they are, nothing else; the environment and the working directory
- * call-init was started with; its own session and group (no controlling terminal); default signals and an empty mask;
- * SIGKILL if call-init itself is killed. ARGV[0] with a slash is run as it is, else looked up in PATH.
+ * The child gets: 0, 1, 2 and the passed descriptors as they are, nothing else; the environment and the working
+ * directory call-init was started with; its own session and group (no controlling terminal); default signals and an
+ * empty mask; SIGKILL if call-init itself is killed. ARGV[0] with a slash is run as it is, else looked up in PATH.
  *
  * Control (the agent holds the only write end):
- *   'T'          SIGTERM to every descendant. A process with a child in a deeper pid namespace (a sandbox runner) is left
- *                out: its death would take those inside down before they can act on theirs; it ends when they do.
- *   end of file  the agent said so, or died in any way: SIGKILL to every descendant, SIGSTOP first so that no fork outruns
- *                it, until waitpid() says that none is left. Other bytes are ignored.
+ *   'T'          SIGTERM to every descendant. A process with a child in a deeper pid namespace (a sandbox runner) is
+ * left out: its death would take those inside down before they can act on theirs; it ends when they do. end of file the
+ * agent said so, or died in any way: SIGKILL to every descendant, SIGSTOP first so that no fork outruns it, until
+ * waitpid() says that none is left. Other bytes are ignored.
  *
  * Status, one record a line:
  *   F <step> <errno>  ARGV could not be started; step is one of subreaper, signals, fork, exec. Nothing follows.
  *   S                 the child has been exec'd.
- *   E <code>          the direct child exited. Said at once: its descendants are neither waited for nor touched until the
- *   K <signal>        control pipe closes. K: it was killed by a signal.
- *   P <errno>         a descendant could not be signalled (another user's, such as one behind sudo) and is left behind.
- *   Z <n>             nothing is left (but for what P says). n: descendants that were still running after the direct child
- *                     had ended by itself, and were killed. Last record; end of file follows.
- * With no descendant left after the direct child has ended, Z comes without waiting for the control pipe.
+ *   E <code>          the direct child exited. Said at once: its descendants are neither waited for nor touched until
+ * the K <signal>        control pipe closes. K: it was killed by a signal. P <errno>         a descendant could not be
+ * signalled (another user's, such as one behind sudo) and is left behind. Z <n>             nothing is left (but for
+ * what P says). n: descendants that were still running after the direct child had ended by itself, and were killed.
+ * Last record; end of file follows. With no descendant left after the direct child has ended, Z comes without waiting
+ * for the control pipe.
  *
- * Descendants are found through /proc and signalled through pidfds whose start time was compared, so that a reused pid is
- * never hit. Where /proc is missing, of another pid namespace, or hides processes, direct children are found by asking
- * waitid() for every possible pid; the orphans of a killed one become direct children, so the loop still reaches them all.
+ * Descendants are found through /proc and signalled through pidfds whose start time was compared, so that a reused pid
+ * is never hit. Where /proc is missing, of another pid namespace, or hides processes, direct children are found by
+ * asking waitid() for every possible pid; the orphans of a killed one become direct children, so the loop still reaches
+ * them all.
  *
- * Exit: 0; 125 with one line on stderr when called wrongly; 127 after F. Facts: prctl(2), pidfd_open(2), proc(5), waitid(2).
+ * Exit: 0; 125 with one line on stderr when called wrongly; 127 after F. Facts: prctl(2), pidfd_open(2), proc(5),
+ * waitid(2).
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -65,10 +68,10 @@ enum {
   max_pass = 16,
   first_own_fd = 3,
   usage_exit = 125,
-  settle_ms = 30,          /* a namespace whose runner has just ended is still being torn down by the kernel */
-  max_stop_rounds = 32,    /* a fork bomb is stopped when a round finds nobody new */
-  hidden_after = 3,        /* sweeps that find nobody, while waitpid() says otherwise, before every pid is tried */
-  refused_after = 5,       /* sweeps that find only processes that may not be signalled, before they are left behind */
+  settle_ms = 30,       /* a namespace whose runner has just ended is still being torn down by the kernel */
+  max_stop_rounds = 32, /* a fork bomb is stopped when a round finds nobody new */
+  hidden_after = 3,     /* sweeps that find nobody, while waitpid() says otherwise, before every pid is tried */
+  refused_after = 5,    /* sweeps that find only processes that may not be signalled, before they are left behind */
   max_wait_ms = 100,
   reap_every = 4096,
   pid_limit = 4 * 1024 * 1024, /* PID_MAX_LIMIT of the kernel */
@@ -84,41 +87,43 @@ struct process {
 };
 
 struct list {
-  struct process *items;
+  struct process* items;
   size_t count, room;
 };
 
 static int status_fd = -1;
 static int signal_fd = -1;
-static DIR *proc_dir; /* null: /proc is of no use */
+static DIR* proc_dir; /* null: /proc is of no use */
 static pid_t child;
 static bool child_ended;
 
-static void say(const char *kind, int a, bool with_number) {
+static void say(const char* kind, int a, bool with_number) {
   char line[64];
-  const int n = with_number ? snprintf(line, sizeof line, "%s %d\n", kind, a) : snprintf(line, sizeof line, "%s\n", kind);
+  const int n =
+      with_number ? snprintf(line, sizeof line, "%s %d\n", kind, a) : snprintf(line, sizeof line, "%s\n", kind);
   while (write(status_fd, line, (size_t)n) < 0 && errno == EINTR) {
   }
 }
 
-static int usage(const char *what) {
+static int usage(const char* what) {
   fprintf(stderr, "call-init: %s; usage: call-init --control FD --status FD [--pass FD]... -- ARGV...\n", what);
   return usage_exit;
 }
 
-static int fail_start(const char *step, int error) {
+static int fail_start(const char* step, int error) {
   char kind[32];
   snprintf(kind, sizeof kind, "F %s", step);
   say(kind, error, true);
   return 127;
 }
 
-/* -- descendants ------------------------------------------------------------------------------------------------------ */
+/* -- descendants ------------------------------------------------------------------------------------------------------
+ */
 
-static bool list_add(struct list *list, const struct process *item) {
+static bool list_add(struct list* list, const struct process* item) {
   if (list->count == list->room) {
     const size_t room = list->room ? 2 * list->room : 256;
-    struct process *items = realloc(list->items, room * sizeof *items);
+    struct process* items = realloc(list->items, room * sizeof *items);
     if (!items) return false;
     list->items = items;
     list->room = room;
@@ -127,23 +132,23 @@ static bool list_add(struct list *list, const struct process *item) {
   return true;
 }
 
-static int by_pid(const void *a, const void *b) {
-  const pid_t x = ((const struct process *)a)->pid, y = ((const struct process *)b)->pid;
+static int by_pid(const void* a, const void* b) {
+  const pid_t x = ((const struct process*)a)->pid, y = ((const struct process*)b)->pid;
   return (x > y) - (x < y);
 }
 
-static struct process *list_find(const struct list *list, pid_t pid) {
+static struct process* list_find(const struct list* list, pid_t pid) {
   struct process key = {.pid = pid};
   return list->count ? bsearch(&key, list->items, list->count, sizeof key, by_pid) : NULL;
 }
 
-static bool same_process(const struct list *list, const struct process *item) {
-  const struct process *found = list_find(list, item->pid);
+static bool same_process(const struct list* list, const struct process* item) {
+  const struct process* found = list_find(list, item->pid);
   return found && found->start == item->start;
 }
 
 /* Reads at most size - 1 bytes of a file in /proc/PID. */
-static bool read_proc(pid_t pid, const char *name, char *text, size_t size) {
+static bool read_proc(pid_t pid, const char* name, char* text, size_t size) {
   char path[48];
   snprintf(path, sizeof path, "%d/%s", (int)pid, name);
   const int fd = openat(dirfd(proc_dir), path, O_RDONLY | O_CLOEXEC);
@@ -155,15 +160,15 @@ static bool read_proc(pid_t pid, const char *name, char *text, size_t size) {
   return true;
 }
 
-static bool read_stat(pid_t pid, struct process *out) {
+static bool read_stat(pid_t pid, struct process* out) {
   char text[1024];
   if (!read_proc(pid, "stat", text, sizeof text)) return false;
-  const char *after = strrchr(text, ')'); /* the name may hold anything, parentheses too */
+  const char* after = strrchr(text, ')'); /* the name may hold anything, parentheses too */
   if (!after) return false;
   int parent = 0;
   memset(out, 0, sizeof *out);
-  if (sscanf(after + 1, " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &out->state, &parent,
-             &out->flags, &out->start) != 4)
+  if (sscanf(after + 1, " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &out->state,
+             &parent, &out->flags, &out->start) != 4)
     return false;
   out->pid = pid;
   out->parent = parent;
@@ -174,20 +179,20 @@ static bool read_stat(pid_t pid, struct process *out) {
 static int namespace_depth(pid_t pid) {
   char text[4096];
   if (!read_proc(pid, "status", text, sizeof text)) return 0;
-  const char *line = strstr(text, "\nNSpid:");
+  const char* line = strstr(text, "\nNSpid:");
   int depth = 0;
   if (!line) return 0;
-  for (const char *p = line + 7; *p && *p != '\n'; ++p) depth += p[0] == '\t';
+  for (const char* p = line + 7; *p && *p != '\n'; ++p) depth += p[0] == '\t';
   return depth;
 }
 
 /* All living descendants, sorted by pid. False when /proc cannot be used. */
-static bool collect(struct list *found) {
+static bool collect(struct list* found) {
   static struct list all;
   found->count = all.count = 0;
   if (!proc_dir) return false;
   rewinddir(proc_dir);
-  for (const struct dirent *entry; (entry = readdir(proc_dir));) {
+  for (const struct dirent* entry; (entry = readdir(proc_dir));) {
     if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;
     struct process item;
     if (read_stat((pid_t)strtol(entry->d_name, NULL, 10), &item) && !list_add(&all, &item)) return false;
@@ -197,21 +202,21 @@ static bool collect(struct list *found) {
   for (bool more = true; more;) {
     more = false;
     for (size_t i = 0; i < all.count; ++i) {
-      struct process *item = &all.items[i];
+      struct process* item = &all.items[i];
       if (item->descendant || item->pid == self) continue;
-      const struct process *parent = list_find(&all, item->parent);
+      const struct process* parent = list_find(&all, item->parent);
       if (item->parent == self || (parent && parent->descendant)) more = item->descendant = true;
     }
   }
   for (size_t i = 0; i < all.count; ++i) {
-    const struct process *item = &all.items[i];
+    const struct process* item = &all.items[i];
     if (item->descendant && item->state != 'Z' && item->state != 'X' && !list_add(found, item)) return false;
   }
   return true;
 }
 
 /* 0, or the error number. A process that is gone, or is another one by now, is no error. */
-static int signal_process(const struct process *item, int number) {
+static int signal_process(const struct process* item, int number) {
   const int fd = (int)syscall(SYS_pidfd_open, item->pid, 0);
   if (fd < 0 && errno == ESRCH) return 0;
   struct process now;
@@ -231,7 +236,7 @@ static void terminate_all(void) {
     return;
   }
   for (size_t i = 0; i < found.count; ++i) {
-    const struct process *item = &found.items[i];
+    const struct process* item = &found.items[i];
     bool runner = false;
     for (size_t j = 0; j < found.count && !runner; ++j) {
       if (found.items[j].parent == item->pid) runner = namespace_depth(found.items[j].pid) > namespace_depth(item->pid);
@@ -246,7 +251,7 @@ struct sweep {
 
 /* Stops everybody, round by round until nobody new turns up, then kills everybody. Adds those not seen before, and not
  * already on their way out, to *stragglers. */
-static struct sweep kill_tree(int *stragglers) {
+static struct sweep kill_tree(int* stragglers) {
   static struct list found, before, counted;
   struct sweep result = {0, 0, 0};
   before.count = 0;
@@ -265,7 +270,7 @@ static struct sweep kill_tree(int *stragglers) {
   }
   if (!collect(&found)) return result;
   for (size_t i = 0; i < found.count; ++i) {
-    const struct process *item = &found.items[i];
+    const struct process* item = &found.items[i];
     const int error = signal_process(item, SIGKILL);
     if (error) {
       result.error = error;
@@ -281,7 +286,8 @@ static struct sweep kill_tree(int *stragglers) {
   return result;
 }
 
-/* -- the life of a call ----------------------------------------------------------------------------------------------- */
+/* -- the life of a call -----------------------------------------------------------------------------------------------
+ */
 
 /* True when no child is left. */
 static bool reap(void) {
@@ -310,7 +316,8 @@ static struct sweep kill_children_by_pid(void) {
     const pid_t pid = (self + n) % pid_limit;
     siginfo_t info;
     info.si_pid = 0;
-    if (pid < 2 || waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0 || info.si_pid != 0) continue;
+    if (pid < 2 || waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0 || info.si_pid != 0)
+      continue;
     if (kill(pid, SIGKILL) == 0) {
       ++result.signalled;
     } else {
@@ -394,7 +401,7 @@ static void watch(int control) {
 }
 
 /* In the child, which shares our memory until it execs: system calls only. */
-static _Noreturn void become(char **argv, pid_t parent, volatile int *error) {
+static _Noreturn void become(char** argv, pid_t parent, volatile int* error) {
   struct sigaction standard;
   memset(&standard, 0, sizeof standard);
   standard.sa_handler = SIG_DFL;
@@ -416,7 +423,7 @@ static _Noreturn void become(char **argv, pid_t parent, volatile int *error) {
   _exit(127);
 }
 
-static int start(char **argv) {
+static int start(char** argv) {
   static volatile int error;
   const pid_t self = getpid();
   child = vfork();
@@ -430,19 +437,20 @@ static int start(char **argv) {
   return 0;
 }
 
-/* -- start-up --------------------------------------------------------------------------------------------------------- */
+/* -- start-up ---------------------------------------------------------------------------------------------------------
+ */
 
-static int number_of(const char *text) {
-  char *end = NULL;
+static int number_of(const char* text) {
+  char* end = NULL;
   errno = 0;
   const long value = text ? strtol(text, &end, 10) : -1;
   return !end || end == text || *end || errno || value < first_own_fd || value > 1 << 20 ? -1 : (int)value;
 }
 
-static int by_value(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+static int by_value(const void* a, const void* b) { return *(const int*)a - *(const int*)b; }
 
 /* Everything but 0, 1, 2 and `keep` (sorted) is closed, whoever left it open. */
-static void close_others(const int *keep, int count) {
+static void close_others(const int* keep, int count) {
   unsigned first = first_own_fd;
   bool done = true;
   for (int i = 0; i <= count && done; ++i) {
@@ -451,13 +459,13 @@ static void close_others(const int *keep, int count) {
     if (i < count) first = (unsigned)keep[i] + 1;
   }
   if (done) return;
-  DIR *dir = opendir("/proc/self/fd");
+  DIR* dir = opendir("/proc/self/fd");
   const long limit = sysconf(_SC_OPEN_MAX);
   for (int fd = first_own_fd; !dir && fd < (limit > 0 ? limit : 1024); ++fd) {
     if (!bsearch(&fd, keep, (size_t)count, sizeof fd, by_value)) close(fd);
   }
   if (!dir) return;
-  for (const struct dirent *entry; (entry = readdir(dir));) {
+  for (const struct dirent* entry; (entry = readdir(dir));) {
     const int fd = number_of(entry->d_name);
     if (fd >= 0 && fd != dirfd(dir) && !bsearch(&fd, keep, (size_t)count, sizeof fd, by_value)) close(fd);
   }
@@ -470,10 +478,11 @@ static void open_proc(void) {
   snprintf(expected, sizeof expected, "%d", (int)getpid());
   if (n <= 0) return;
   self[n] = '\0';
-  if (strcmp(self, expected) == 0) proc_dir = opendir("/proc"); /* else: of another pid namespace, its pids are not ours */
+  if (strcmp(self, expected) == 0)
+    proc_dir = opendir("/proc"); /* else: of another pid namespace, its pids are not ours */
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   int keep[max_pass + 2], kept = 0, pass[max_pass], passed = 0, control = -1, i = 1;
   for (; i < argc && strcmp(argv[i], "--") != 0; i += 2) {
     const int fd = number_of(argv[i + 1]);
@@ -492,7 +501,7 @@ int main(int argc, char **argv) {
     qsort(keep, (size_t)kept, sizeof *keep, by_value);
   }
   if (control < 0 || status_fd < 0 || i + 1 >= argc) return usage("missing option or ARGV");
-  char **command = argv + i + 1;
+  char** command = argv + i + 1;
 
   close_others(keep, kept);
   for (int fd = 0; fd < first_own_fd; ++fd) {

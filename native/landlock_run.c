@@ -3,25 +3,25 @@
  *   landlock-run [--status FD] [--quiet] [--ro PATH]... [--rw PATH]... -- ARGV...
  *   landlock-run --probe
  *
- * What it promises: the command, and all it ever starts, may read and execute below --ro paths and do everything below --rw
- * paths; no other file may be opened, made, removed, renamed or cut. What it does not: Landlock governs no change of mode,
- * owner, times or attributes at any ABI, so a caller must not call this alone complete. A path that cannot be opened is a
- * failure: callers leave missing ones out. A path that is no folder gets the rights a file can have.
+ * What it promises: the command, and all it ever starts, may read and execute below --ro paths and do everything below
+ * --rw paths; no other file may be opened, made, removed, renamed or cut. What it does not: Landlock governs no change
+ * of mode, owner, times or attributes at any ABI, so a caller must not call this alone complete. A path that cannot be
+ * opened is a failure: callers leave missing ones out. A path that is no folder gets the rights a file can have.
  *
- * Besides: no_new_privs (first, also for root); every descriptor above 2 close-on-exec, whoever left it open; signals and
- * abstract sockets kept inside where the kernel can (ABI 6); of root's capabilities only those for files and ids are kept.
+ * Besides: no_new_privs (first, also for root); every descriptor above 2 close-on-exec, whoever left it open; signals
+ * and abstract sockets kept inside where the kernel can (ABI 6); of root's capabilities only those for files and ids
+ * are kept.
  *
  * Status descriptor (close-on-exec, so the command cannot write it):
  *   R                 immediately before execve
- *   F<step> <errno>   something failed, also after R. step: privileges, descriptors, abi, ruleset, path, rule, capabilities,
- *                     restrict, exec
- *   R then end of file: the command was exec'd. End of file alone: this program was not reached, or was killed.
- * Any failure of its own: one line "landlock-run: ..." on stderr, exit 125, the command not run. On a kernel whose Landlock
- * lacks rights that matter for files (ABI below 5) the line "landlock-run: partial enforcement (older Landlock ABI)" is
- * printed first, unless --quiet (for use inside a runner that covers the rest).
+ *   F<step> <errno>   something failed, also after R. step: privileges, descriptors, abi, ruleset, path, rule,
+ * capabilities, restrict, exec R then end of file: the command was exec'd. End of file alone: this program was not
+ * reached, or was killed. Any failure of its own: one line "landlock-run: ..." on stderr, exit 125, the command not
+ * run. On a kernel whose Landlock lacks rights that matter for files (ABI below 5) the line "landlock-run: partial
+ * enforcement (older Landlock ABI)" is printed first, unless --quiet (for use inside a runner that covers the rest).
  *
- * --probe restricts itself as far as the kernel goes and prints "landlock: fully enforced" or "landlock: partially enforced
- * (older ABI)" and exits 0 only if that worked.
+ * --probe restricts itself as far as the kernel goes and prints "landlock: fully enforced" or "landlock: partially
+ * enforced (older ABI)" and exits 0 only if that worked.
  *
  * Facts: the kernel's Documentation/userspace-api/landlock.rst and include/uapi/linux/landlock.h.
  */
@@ -39,8 +39,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Kernel interface in one place: headers of Debian 12 are those of 6.1 and end at ABI 2. System call numbers from 424 on are
- * the same on every architecture. */
+/* Kernel interface in one place: headers of Debian 12 are those of 6.1 and end at ABI 2. System call numbers from 424
+ * on are the same on every architecture. */
 enum {
   nr_close_range = 436,             /* 5.9 */
   nr_landlock_create_ruleset = 444, /* 5.13 */
@@ -51,18 +51,18 @@ enum {
   rule_path_beneath = 1             /* 5.13 */
 };
 
-enum { /* access rights, by the ABI that brought them */
-  fs_execute = 1 << 0,      /* 5.13, ABI 1, and so on to fs_make_sym */
-  fs_write_file = 1 << 1,
-  fs_read_file = 1 << 2,
-  fs_read_dir = 1 << 3,
-  fs_make_sym = 1 << 12,
-  fs_refer = 1 << 13,       /* 5.19, ABI 2 */
-  fs_truncate = 1 << 14,    /* 6.2, ABI 3 */
-  fs_ioctl_dev = 1 << 15,   /* 6.10, ABI 5 */
-  scope_abstract_unix = 1 << 0, /* 6.12, ABI 6 */
-  scope_signal = 1 << 1,        /* 6.12, ABI 6 */
-  full_abi = 5                  /* the last that adds file rights other than socket paths */
+enum {                      /* access rights, by the ABI that brought them */
+       fs_execute = 1 << 0, /* 5.13, ABI 1, and so on to fs_make_sym */
+       fs_write_file = 1 << 1,
+       fs_read_file = 1 << 2,
+       fs_read_dir = 1 << 3,
+       fs_make_sym = 1 << 12,
+       fs_refer = 1 << 13,           /* 5.19, ABI 2 */
+       fs_truncate = 1 << 14,        /* 6.2, ABI 3 */
+       fs_ioctl_dev = 1 << 15,       /* 6.10, ABI 5 */
+       scope_abstract_unix = 1 << 0, /* 6.12, ABI 6 */
+       scope_signal = 1 << 1,        /* 6.12, ABI 6 */
+       full_abi = 5                  /* the last that adds file rights other than socket paths */
 };
 
 struct ruleset_attr {
@@ -82,19 +82,19 @@ static const char older_abi_line[] = "landlock-run: partial enforcement (older L
 static const uint64_t file_rights = fs_execute | fs_write_file | fs_read_file | fs_truncate | fs_ioctl_dev;
 static const uint64_t read_rights = fs_execute | fs_read_file | fs_read_dir;
 
-/* What a confined root may still need for files and ids inside the writable folders. Nothing that mounts, traces, loads or
- * configures. */
+/* What a confined root may still need for files and ids inside the writable folders. Nothing that mounts, traces, loads
+ * or configures. */
 static const int kept_capabilities[] = {CAP_DAC_OVERRIDE, CAP_CHOWN,  CAP_FOWNER, CAP_FSETID,
                                         CAP_SETUID,       CAP_SETGID, CAP_KILL};
 
 static int status_fd = -1;
 
-static void tell(const char *text, size_t length) {
+static void tell(const char* text, size_t length) {
   while (status_fd >= 0 && write(status_fd, text, length) < 0 && errno == EINTR) {
   }
 }
 
-static int fail(const char *step, const char *what, const char *path) {
+static int fail(const char* step, const char* what, const char* path) {
   const int error = errno;
   char line[64];
   const int n = snprintf(line, sizeof line, "F%s %d", step, error);
@@ -103,9 +103,10 @@ static int fail(const char *step, const char *what, const char *path) {
   return own_failure;
 }
 
-static int usage(const char *what) {
+static int usage(const char* what) {
   fprintf(stderr,
-          "landlock-run: %s; usage: landlock-run [--status FD] [--quiet] [--ro PATH]... [--rw PATH]... -- ARGV...\n", what);
+          "landlock-run: %s; usage: landlock-run [--status FD] [--quiet] [--ro PATH]... [--rw PATH]... -- ARGV...\n",
+          what);
   return own_failure;
 }
 
@@ -127,7 +128,7 @@ static int create_ruleset(int abi) {
 static int landlock_abi(void) { return (int)syscall(nr_landlock_create_ruleset, NULL, 0, create_ruleset_version); }
 
 /* The step that failed, or null. */
-static const char *allow(int ruleset, const char *path, uint64_t rights) {
+static const char* allow(int ruleset, const char* path, uint64_t rights) {
   const int fd = open(path, O_PATH | O_CLOEXEC);
   struct stat info;
   if (fd < 0) return "path";
@@ -151,8 +152,8 @@ static bool kept(int capability) {
   return false;
 }
 
-/* Bounding set first (dropping from it needs CAP_SETPCAP), then the others. Without that capability the bounding set cannot
- * change, and need not: under no_new_privs no exec can gain what is not permitted any more. */
+/* Bounding set first (dropping from it needs CAP_SETPCAP), then the others. Without that capability the bounding set
+ * cannot change, and need not: under no_new_privs no exec can gain what is not permitted any more. */
 static int drop_capabilities(void) {
   for (int capability = 0; capability <= 63; ++capability) {
     if (kept(capability) || prctl(PR_CAPBSET_READ, capability, 0, 0, 0) != 1) continue;
@@ -199,25 +200,26 @@ static int probe(void) {
   return fflush(stdout) == 0 ? 0 : own_failure;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   if (argc == 2 && strcmp(argv[1], "--probe") == 0) return probe();
 
   /* The arguments are looked at before anything is done, so that the status descriptor is known to every failure. */
   bool quiet = false;
   int command = 1;
   while (command < argc && strcmp(argv[command], "--") != 0) {
-    const char *option = argv[command];
+    const char* option = argv[command];
     if (strcmp(option, "--quiet") == 0) {
       quiet = true;
       command += 1;
       continue;
     }
     if (command + 1 >= argc) return usage("missing value or --");
-    const char *value = argv[command + 1];
+    const char* value = argv[command + 1];
     if (strcmp(option, "--status") == 0) {
-      char *end = NULL;
+      char* end = NULL;
       const long fd = strtol(value, &end, 10);
-      if (end == value || *end || fd < first_other_fd || fd > 1 << 20) return usage("--status needs a descriptor above 2");
+      if (end == value || *end || fd < first_other_fd || fd > 1 << 20)
+        return usage("--status needs a descriptor above 2");
       if (fcntl((int)fd, F_GETFD) < 0) return usage("--status names a descriptor that is not open");
       status_fd = (int)fd;
     } else if (strcmp(option, "--ro") != 0 && strcmp(option, "--rw") != 0) {
@@ -241,14 +243,14 @@ int main(int argc, char **argv) {
     if (strcmp(argv[i], "--quiet") == 0) continue;
     const char *option = argv[i], *value = argv[++i];
     if (strcmp(option, "--status") == 0) continue;
-    const char *step = allow(ruleset, value, strcmp(option, "--rw") == 0 ? all : all & read_rights);
+    const char* step = allow(ruleset, value, strcmp(option, "--rw") == 0 ? all : all & read_rights);
     if (step) return fail(step, "cannot allow", value);
   }
   if (drop_capabilities() != 0) return fail("capabilities", "cannot drop capabilities", NULL);
   if (syscall(nr_landlock_restrict_self, ruleset, 0) != 0) return fail("restrict", "cannot restrict itself", NULL);
 
   tell("R", 1);
-  char **child = argv + command + 1;
+  char** child = argv + command + 1;
   if (strchr(child[0], '/')) {
     execv(child[0], child);
   } else {

@@ -1,6 +1,6 @@
 // The file seam of the in-process tools. Reads are allowed in every mode; writes carry the policy of their call.
-// FS_SANDBOX_DENIED is our refusal, FS_PERMISSION_DENIED the host's. Implementations: local, fenced; in tests in memory.
-// Thread-safe.
+// FS_SANDBOX_DENIED is our refusal, FS_PERMISSION_DENIED the host's. Implementations: local, fenced; in tests in
+// memory. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ struct FileContent {
 };
 
 struct WriteRequest {
-  std::string path;                           // absolute, as the model gave it made absolute
+  std::string path;  // absolute, as the model gave it made absolute
   std::string bytes;
   // What the writer believes is there: absent = the file must not exist; else the hash that must still hold
   // (FS_STALE_VERSION otherwise). Checked immediately before the change.

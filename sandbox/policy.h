@@ -1,5 +1,6 @@
 // What a call may change: the closed mode vocabulary, the policy that rides each call, and the one function that says
-// which folders a policy may write. File effects only: network and process visibility are not claimed. Pure; any thread.
+// which folders a policy may write. File effects only: network and process visibility are not claimed. Pure; any
+// thread.
 #pragma once
 
 #include <optional>
@@ -20,7 +21,7 @@ inline bool strictly_wider(Mode wanted, Mode than) { return static_cast<int>(wan
 // Complete, resolved once per call, a mandatory parameter of everything below. Nothing below reads session state.
 struct Policy {
   Mode mode = Mode::read_only;
-  std::string workspace_root;        // canonical, absolute
+  std::string workspace_root;  // canonical, absolute
   std::string session_id;
   std::vector<std::string> protect;  // workspace-relative paths kept read-only in workspace-write
 };
@@ -40,8 +41,8 @@ base::Result<std::string> canonical_target(const std::string& absolute_path);
 bool path_within(std::string_view path, std::string_view root);  // both canonical; true for the root itself
 
 // One world: every backend profile and the in-process fence take their writable set from here.
-// read-only: none. workspace-write: workspace root, /tmp, $TMPDIR; canonical, existing, deduplicated; /tmp and $TMPDIR are
-// dropped if missing, `/`, $HOME, or an ancestor of the agent's state. A workspace root of `/` is refused
+// read-only: none. workspace-write: workspace root, /tmp, $TMPDIR; canonical, existing, deduplicated; /tmp and $TMPDIR
+// are dropped if missing, `/`, $HOME, or an ancestor of the agent's state. A workspace root of `/` is refused
 // (sandbox_unavailable). danger-full-access never comes here.
 base::Result<std::vector<std::string>> writable_roots(const Policy& policy, const Host& host);
 // The state folder when it lies below a writable root: a backend must re-bind it read-only or refuse.

@@ -23,8 +23,8 @@ std::string to_string(const Enforcement& enforcement);  // "full" or "partial (m
 
 // A stderr line that means "a file effect was denied" in one backend's dialect.
 struct DenialSignature {
-  std::string text;                    // matched case-insensitively
-  bool only_outside_roots = false;     // counts only where the line names an absolute path outside writable_roots
+  std::string text;                 // matched case-insensitively
+  bool only_outside_roots = false;  // counts only where the line names an absolute path outside writable_roots
 };
 
 // In-band evidence that the runner failed, for runners without a status pipe: exit code gate (empty: any), whole

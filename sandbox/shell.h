@@ -1,5 +1,5 @@
-// Runs one shell command to its end under a policy: exactly `bash -c command`, no state between calls. Confining when it
-// was given a Sandbox. All facts of the outcome are independent fields. Thread-safe; a call blocks its thread.
+// Runs one shell command to its end under a policy: exactly `bash -c command`, no state between calls. Confining when
+// it was given a Sandbox. All facts of the outcome are independent fields. Thread-safe; a call blocks its thread.
 #pragma once
 
 #include <chrono>
@@ -24,41 +24,41 @@ inline constexpr std::uint64_t spill_session_limit = 512ull << 20;
 struct ShellOptions {
   std::chrono::milliseconds timeout{120'000};
   std::chrono::milliseconds max_timeout{600'000};
-  std::vector<std::string> pass_env;    // names let through although they look like secrets
-  std::vector<std::string> strip_env;   // the routes' own key variables: always removed
+  std::vector<std::string> pass_env;   // names let through although they look like secrets
+  std::vector<std::string> strip_env;  // the routes' own key variables: always removed
   Host host;
   std::string call_init;
 };
 
 struct ShellRequest {
   std::string command;
-  std::string workdir;                            // absolute
-  Policy policy;                                  // mandatory
+  std::string workdir;                               // absolute
+  Policy policy;                                     // mandatory
   std::optional<std::chrono::milliseconds> timeout;  // clamped to max_timeout
-  std::string spill_dir;                          // where the full output goes when it is cut; "" = nowhere
+  std::string spill_dir;                             // where the full output goes when it is cut; "" = nowhere
   // Live output, both streams, cleaned, by the line; at most shell_live_limit bytes a call. May be empty; may block.
   std::function<void(std::string_view)> on_output;
 };
 
 struct ShellOutcome {
-  std::string out, err;            // cleaned text, head and tail kept
-  std::optional<int> exit_code;    // absent when killed by a signal
-  std::string signal;              // "SIGKILL", "" when none
+  std::string out, err;          // cleaned text, head and tail kept
+  std::optional<int> exit_code;  // absent when killed by a signal
+  std::string signal;            // "SIGKILL", "" when none
   bool timed_out = false;
   std::chrono::milliseconds timeout{0};  // the limit that was in force
   bool cancelled = false;
   bool denied = false;
-  std::string denial_source;       // "text"; "observed" later
-  bool runner_failed = false;      // the command did not run (text rules: is taken not to have run)
-  std::string runner_failure;      // what the runner said
-  Mode mode = Mode::danger_full_access;  // effective
+  std::string denial_source;               // "text"; "observed" later
+  bool runner_failed = false;              // the command did not run (text rules: is taken not to have run)
+  std::string runner_failure;              // what the runner said
+  Mode mode = Mode::danger_full_access;    // effective
   std::optional<Enforcement> enforcement;  // absent when unconfined
   std::string backend;
   bool truncated = false;
-  std::string spill_file;          // "" when none
-  std::uint64_t spill_lost = 0;    // bytes the spill file could not hold
+  std::string spill_file;        // "" when none
+  std::uint64_t spill_lost = 0;  // bytes the spill file could not hold
   int stragglers_killed = 0;
-  bool pipe_held_open = false;     // a background process kept the output open; we stopped waiting for it
+  bool pipe_held_open = false;  // a background process kept the output open; we stopped waiting for it
   std::chrono::milliseconds duration{0};
 };
 
@@ -70,9 +70,9 @@ class ShellExecutor {
   bool confines() const { return sandbox_ != nullptr; }
   const ShellOptions& options() const { return options_; }
 
-  // Errors (nothing of the command ran): sandbox_unavailable (no backend, or its runner cannot be started), command_start
-  // (bad workdir, bash missing, command too long), cancelled (stopped before start). Everything else is an outcome, a
-  // runner that started and failed included: runner_failed, to be reported as SANDBOX_UNAVAILABLE.
+  // Errors (nothing of the command ran): sandbox_unavailable (no backend, or its runner cannot be started),
+  // command_start (bad workdir, bash missing, command too long), cancelled (stopped before start). Everything else is
+  // an outcome, a runner that started and failed included: runner_failed, to be reported as SANDBOX_UNAVAILABLE.
   base::Result<ShellOutcome> run(const ShellRequest& request, std::stop_token stop);
 
   // The same start-up for one argv with the caller's stdio, for `acp-agent confine`. Returns the exit code a shell

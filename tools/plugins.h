@@ -1,5 +1,5 @@
-// The tool plugins. Adding a tool: one file that implements agent::Tool and its plugin function, one line here and one in
-// plugins.cc.
+// The tool plugins. Adding a tool: one file that implements agent::Tool and its plugin function, one line here and one
+// in plugins.cc.
 #pragma once
 
 #include "agent/plugin.h"

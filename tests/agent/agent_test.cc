@@ -162,16 +162,17 @@ TEST_CASE("requests are regenerated for every way a step can end", "[agent]") {
 TEST_CASE("a log cut after any line, or in it, loads and goes on", "[agent]") {
   Bench bench;
   bench.policies(sandbox::Mode::read_only, ApprovalPolicy::ask);
-  bench.services.approval->add_answerer([](Session&, const ApprovalRequest&, std::stop_token) {
-    return std::optional(ApprovalOutcome::rejected);
-  });
+  bench.services.approval->add_answerer(
+      [](Session&, const ApprovalRequest&, std::stop_token) { return std::optional(ApprovalOutcome::rejected); });
   bench.tool("read", true, [](const Json&, ToolContext&) -> ToolOutcome { return {"r", false, nullptr}; });
   bench.tool("write", false, [&](const Json& arguments, ToolContext& context) -> ToolOutcome {
-    auto escalation = resolve_escalation(arguments, context, "write", "this operation", "k", true, bench.services.approval.get());
+    auto escalation =
+        resolve_escalation(arguments, context, "write", "this operation", "k", true, bench.services.approval.get());
     return escalation ? ToolOutcome{"w", false, nullptr} : escalation.error();
   });
   bench.model->then(failed(ErrorCode::server, true));
-  bench.model->then(calls({{"a", "read", "{}"}, {"b", "read", "{}"},
+  bench.model->then(calls({{"a", "read", "{}"},
+                           {"b", "read", "{}"},
                            {"c", "write", R"({"sandbox_permissions":"workspace-write","justification":"x"})"},
                            {"d", "write", "{}"}}));
   bench.model->then(text("done"));

@@ -86,7 +86,8 @@ TEST_CASE("the first answer wins; a throw and silence are unavailable", "[approv
   f.turn();
   ApprovalService service(ApprovalPolicy::ask);
   CHECK(service.ask(*f.session, f.request(), f.stop.get_token()) == ApprovalOutcome::unavailable);
-  service.add_answerer([](Session&, const ApprovalRequest&, std::stop_token) { return std::optional<ApprovalOutcome>(); });
+  service.add_answerer(
+      [](Session&, const ApprovalRequest&, std::stop_token) { return std::optional<ApprovalOutcome>(); });
   CHECK(service.ask(*f.session, f.request(), f.stop.get_token()) == ApprovalOutcome::unavailable);
   SECTION("an answer") {
     service.add_answerer(f.says(ApprovalOutcome::rejected));
@@ -126,8 +127,8 @@ TEST_CASE("an open request is cancelled by a stop", "[approval]") {
     test::wait_stop(stop);
     return std::optional(ApprovalOutcome::cancelled);
   });
-  auto waiting = std::async(std::launch::async,
-                            [&] { return service.ask(*f.session, f.request(), f.stop.get_token()); });
+  auto waiting =
+      std::async(std::launch::async, [&] { return service.ask(*f.session, f.request(), f.stop.get_token()); });
   open.wait();
   f.stop.request_stop();
   CHECK(test::get(std::move(waiting)) == ApprovalOutcome::cancelled);
@@ -225,7 +226,8 @@ struct Escalating : Fixture {
     policy.mode = mode;
     policy.workspace_root = folder.path();
     ToolContext context{*session, call_id, policy, stop.get_token()};
-    auto result = resolve_escalation(arguments, context, "bash", "this command", key, confines, no_service ? nullptr : &service);
+    auto result =
+        resolve_escalation(arguments, context, "bash", "this command", key, confines, no_service ? nullptr : &service);
     if (session->turn_open()) {
       event::ToolResult logged{call_id, result ? "ran" : result.error().content, !result,
                                result ? nullptr : result.error().facts};
@@ -266,8 +268,10 @@ TEST_CASE("every refusal has its own text, in order", "[escalation]") {
   f.turn();
   CHECK(f.refused({{"sandbox_permissions", "workspace-write"}}) ==
         "sandbox_permissions was sent without justification; send both or neither");
-  CHECK(f.refused({{"justification", "x"}}) == "justification was sent without sandbox_permissions; send both or neither");
-  CHECK(test::has(f.refused({{"sandbox_permissions", "workspace-write"}, {"justification", " \n"}}), "justification is blank"));
+  CHECK(f.refused({{"justification", "x"}}) ==
+        "justification was sent without sandbox_permissions; send both or neither");
+  CHECK(test::has(f.refused({{"sandbox_permissions", "workspace-write"}, {"justification", " \n"}}),
+                  "justification is blank"));
   CHECK(f.outcome == "refused");
   f.confines = false;
   CHECK(test::has(f.refused(f.wider()), "nothing is confined here"));
@@ -275,10 +279,12 @@ TEST_CASE("every refusal has its own text, in order", "[escalation]") {
   CHECK(test::has(f.refused(f.wider("root")), "must be"));
   f.mode = sandbox::Mode::workspace_write;
   CHECK(f.refused(f.wider()) ==
-        "sandbox escalation to \"workspace-write\" is not strictly wider than this call's current \"workspace-write\" mode");
+        "sandbox escalation to \"workspace-write\" is not strictly wider than this call's current \"workspace-write\" "
+        "mode");
   f.mode = sandbox::Mode::danger_full_access;
   CHECK(f.refused(f.wider()) ==
-        "sandbox escalation to \"workspace-write\" is not strictly wider than this call's current \"danger-full-access\" mode");
+        "sandbox escalation to \"workspace-write\" is not strictly wider than this call's current "
+        "\"danger-full-access\" mode");
   f.mode = sandbox::Mode::read_only;
   f.no_service = true;
   CHECK(test::has(f.refused(f.wider()), "no approval service"));

@@ -146,7 +146,8 @@ TEST_CASE("cancel while an approval is open", "[cancel]") {
   });
   int ran = 0;
   bench.tool("write", false, [&](const Json& arguments, ToolContext& context) -> ToolOutcome {
-    auto escalation = resolve_escalation(arguments, context, "write", "this operation", "k", true, bench.services.approval.get());
+    auto escalation =
+        resolve_escalation(arguments, context, "write", "this operation", "k", true, bench.services.approval.get());
     if (!escalation) return escalation.error();
     ++ran;
     return {"x", false, nullptr};
@@ -207,7 +208,9 @@ TEST_CASE("cancel while waiting for the front end", "[cancel]") {
 TEST_CASE("a whole answer that came with the stop is kept, and its calls are not run", "[cancel]") {
   CancelBench bench;
   int ran = 0;
-  bench.tool("t", true, [&](const Json&, ToolContext&) -> ToolOutcome { return ++ran, ToolOutcome{"x", false, nullptr}; });
+  bench.tool("t", true, [&](const Json&, ToolContext&) -> ToolOutcome {
+    return ++ran, ToolOutcome{"x", false, nullptr};
+  });
   auto session = bench.open();
   bench.model->then([&](const llm::StreamSink&, std::stop_token) -> Answer {
     bench.agent().cancel(session->id());

@@ -84,12 +84,15 @@ TEST_CASE("every event is read back as it was written", "[event]") {
 TEST_CASE("the spelling of events is fixed", "[event]") {
   CHECK(encode({1, "t", event::ToolCall{"c", "bash", "{}"}}) ==
         R"({"seq":1,"time":"t","type":"tool/call","data":{"call_id":"c","name":"bash","arguments":"{}"}})");
-  CHECK(encode({1, "t", event::TurnEnd{1, TurnEndReason::aborted, AbortCause::user, "", "", "T", "u"}}) ==
-        R"({"seq":1,"time":"t","type":"turn/end","data":{"turn":1,"reason":"aborted","cause":"user","title":"T","time":"u"}})");
-  CHECK(encode({1, "t", event::TurnEnd{1, TurnEndReason::error, std::nullopt, "server", "m", "T", "u"}}) ==
-        R"({"seq":1,"time":"t","type":"turn/end","data":{"turn":1,"reason":"error","error":{"code":"server","message":"m"},"title":"T","time":"u"}})");
-  CHECK(encode({1, "t", event::AssistantChunk{"m", "text", "x"}}) ==
-        R"({"seq":1,"time":"t","type":"assistant/chunk","data":{"message_id":"m","kind":"text","text":"x"},"ignorable":true})");
+  CHECK(
+      encode({1, "t", event::TurnEnd{1, TurnEndReason::aborted, AbortCause::user, "", "", "T", "u"}}) ==
+      R"({"seq":1,"time":"t","type":"turn/end","data":{"turn":1,"reason":"aborted","cause":"user","title":"T","time":"u"}})");
+  CHECK(
+      encode({1, "t", event::TurnEnd{1, TurnEndReason::error, std::nullopt, "server", "m", "T", "u"}}) ==
+      R"({"seq":1,"time":"t","type":"turn/end","data":{"turn":1,"reason":"error","error":{"code":"server","message":"m"},"title":"T","time":"u"}})");
+  CHECK(
+      encode({1, "t", event::AssistantChunk{"m", "text", "x"}}) ==
+      R"({"seq":1,"time":"t","type":"assistant/chunk","data":{"message_id":"m","kind":"text","text":"x"},"ignorable":true})");
 }
 
 TEST_CASE("what is no event is refused by name", "[event]") {
@@ -123,7 +126,9 @@ TEST_CASE("text that is not UTF-8 is the same in memory and in the log", "[event
   Payload payload = event::ToolResult{"c", std::string("a\0b\xff", 4), false, base::share(Json{{"out", "\xfe"}})};
   scrub(payload);
   const auto& result = std::get<event::ToolResult>(payload);
-  CHECK(result.content == "a\xEF\xBF\xBD" "b\xEF\xBF\xBD");
+  CHECK(result.content ==
+        "a\xEF\xBF\xBD"
+        "b\xEF\xBF\xBD");
   auto event = decode(encode({1, "t", payload}));
   REQUIRE(event.has_value());
   CHECK(std::get<event::ToolResult>((*event)->payload).content == result.content);
@@ -131,7 +136,6 @@ TEST_CASE("text that is not UTF-8 is the same in memory and in the log", "[event
 }
 
 TEST_CASE("content reads as text for the model", "[event]") {
-  CHECK(model_text(content()) ==
-        "hi \xE2\x82\xAC\n[a](file:///a)\n<resource uri=\"file:///b\">\nbody\n</resource>");
+  CHECK(model_text(content()) == "hi \xE2\x82\xAC\n[a](file:///a)\n<resource uri=\"file:///b\">\nbody\n</resource>");
   CHECK(model_text({}).empty());
 }

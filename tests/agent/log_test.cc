@@ -27,7 +27,8 @@ TEST_CASE("a log lies in private folders under the root", "[log]") {
   auto log = LogFile::create(folder / "state/sessions", agent::cwd_slug("/home/me/my proj"), "id-1");
   ::umask(before);
   REQUIRE(log.has_value());
-  CHECK((*log)->folder() == folder / "state/sessions/home-me-my-proj-" + agent::cwd_slug("/home/me/my proj").substr(16) + "/id-1");
+  CHECK((*log)->folder() ==
+        folder / "state/sessions/home-me-my-proj-" + agent::cwd_slug("/home/me/my proj").substr(16) + "/id-1");
   CHECK(mode_of(folder / "state/sessions") == 0700);
   CHECK(mode_of((*log)->folder()) == 0700);
   CHECK(mode_of((*log)->path()) == 0600);
@@ -36,7 +37,8 @@ TEST_CASE("a log lies in private folders under the root", "[log]") {
   CHECK((*log)->append("two\nthree").has_value());
   CHECK((*log)->sync().has_value());
   CHECK(test::slurp((*log)->path()) == "one\ntwo\nthree\n");
-  CHECK(LogFile::create(folder / "state/sessions", agent::cwd_slug("/home/me/my proj"), "id-1").error().code == ErrorCode::busy);
+  CHECK(LogFile::create(folder / "state/sessions", agent::cwd_slug("/home/me/my proj"), "id-1").error().code ==
+        ErrorCode::busy);
   log->reset();
   CHECK(LogFile::create(folder / "state/sessions", agent::cwd_slug("/home/me/my proj"), "id-1").error().code ==
         ErrorCode::already_exists);
@@ -46,7 +48,8 @@ TEST_CASE("slugs tell folders apart and fit a name", "[log]") {
   CHECK(agent::cwd_slug("/a/b") != agent::cwd_slug("/a-b"));
   const std::string slug = agent::cwd_slug("/" + std::string(3000, 'x') + "/\n\xff..");
   CHECK(slug.size() < 100);
-  CHECK(slug.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == std::string::npos);
+  CHECK(slug.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") ==
+        std::string::npos);
 }
 
 TEST_CASE("one writer: another process is told who has it", "[log]") {

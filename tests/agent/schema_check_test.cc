@@ -31,7 +31,8 @@ TEST_CASE("every violation is told with its place", "[schema]") {
 }
 
 TEST_CASE("numbers and text are not taken for each other", "[schema]") {
-  auto check = SchemaCheck::compile(R"({"type":"object","properties":{"n":{"type":"integer"},"b":{"type":"boolean"}}})");
+  auto check =
+      SchemaCheck::compile(R"({"type":"object","properties":{"n":{"type":"integer"},"b":{"type":"boolean"}}})");
   CHECK_FALSE(check->violations({{"n", "3"}}).empty());
   CHECK_FALSE(check->violations({{"b", "true"}}).empty());
   CHECK_FALSE(check->violations({{"n", 1.5}}).empty());
@@ -49,7 +50,8 @@ TEST_CASE("a check is shared by threads", "[schema]") {
   std::atomic<int> good{0};
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
-      for (int n = 0; n < 50; ++n) good += check->violations({{"a", "xyz"}}).empty() && !check->violations({{"a", 1}}).empty();
+      for (int n = 0; n < 50; ++n)
+        good += check->violations({{"a", "xyz"}}).empty() && !check->violations({{"a", 1}}).empty();
     });
   }
   for (auto& thread : threads) thread.join();

@@ -1,5 +1,5 @@
-// What the agent tests share: a folder, a scripted model that checks every request it gets, tools that are lambdas, and an
-// agent over them with a real log.
+// What the agent tests share: a folder, a scripted model that checks every request it gets, tools that are lambdas, and
+// an agent over them with a real log.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -134,7 +134,8 @@ class ScriptedModel : public llm::LlmAdapter {
       check(header, messages);
       if (steps_.empty()) {
         complaints_.push_back("a request more than the script has");
-        return tl::unexpected<ModelError>(ModelError{{base::ErrorCode::internal, "script is over", ""}, false, -1, false, {}});
+        return tl::unexpected<ModelError>(
+            ModelError{{base::ErrorCode::internal, "script is over", ""}, false, -1, false, {}});
       }
       step = std::move(steps_.front());
       steps_.pop_front();
@@ -171,7 +172,8 @@ class ScriptedModel : public llm::LlmAdapter {
       const auto parsed = base::parse_json(*wire);
       const Json& one = *parsed;
       if (one["role"] == "tool") {
-        if (open.empty() || open.front() != one["for"].get<std::string>()) complaints_.push_back("a result without its call");
+        if (open.empty() || open.front() != one["for"].get<std::string>())
+          complaints_.push_back("a result without its call");
         if (!open.empty()) open.erase(open.begin());
         continue;
       }
@@ -220,8 +222,9 @@ inline tl::unexpected<ModelError> failed(base::ErrorCode code, bool retryable, s
 class LambdaTool : public agent::Tool {
  public:
   using Run = std::function<agent::ToolOutcome(const Json&, agent::ToolContext&)>;
-  LambdaTool(std::string name, bool reads, Run run,
-             std::string schema = R"({"type":"object","properties":{"n":{"type":"integer"}},"additionalProperties":true})")
+  LambdaTool(
+      std::string name, bool reads, Run run,
+      std::string schema = R"({"type":"object","properties":{"n":{"type":"integer"}},"additionalProperties":true})")
       : name_(std::move(name)), reads_(reads), run_(std::move(run)), schema_(std::move(schema)) {}
 
   llm::ToolSpec spec(const agent::Capabilities&) const override { return {name_, "a tool", schema_}; }
@@ -237,7 +240,9 @@ class LambdaTool : public agent::Tool {
     view.text = result.content;
     return view;
   }
-  agent::ToolOutcome run(const Json& arguments, agent::ToolContext& context) override { return run_(arguments, context); }
+  agent::ToolOutcome run(const Json& arguments, agent::ToolContext& context) override {
+    return run_(arguments, context);
+  }
 
  private:
   std::string name_;
@@ -298,7 +303,8 @@ class Bench {
   std::future<agent::PromptEnd> start(const std::string& id, const std::string& said) {
     auto promise = std::make_shared<std::promise<agent::PromptEnd>>();
     auto future = promise->get_future();
-    auto taken = agent().prompt(id, words(said), [promise](agent::PromptEnd end) { promise->set_value(std::move(end)); });
+    auto taken =
+        agent().prompt(id, words(said), [promise](agent::PromptEnd end) { promise->set_value(std::move(end)); });
     REQUIRE(taken.has_value());
     return future;
   }
@@ -313,7 +319,8 @@ class Bench {
   // "turn/start step/start ..." without what every turn has around it, when `inner`.
   std::string types(const agent::Session& session) const {
     std::string list;
-    for (const agent::Event& event : events(session)) list += (list.empty() ? "" : " ") + std::string(agent::type_name(event.payload));
+    for (const agent::Event& event : events(session))
+      list += (list.empty() ? "" : " ") + std::string(agent::type_name(event.payload));
     return list;
   }
   template <class E>

@@ -67,7 +67,8 @@ TEST_CASE("deltas carry the id of the message they become; backpressure is waite
   std::vector<std::string> seen;
   Observer observer;
   observer.on_delta = [&](const LiveDelta& delta) {
-    seen.push_back((delta.kind == LiveDelta::Kind::text ? "text " : "thought ") + delta.id + " " + std::string(delta.text));
+    seen.push_back((delta.kind == LiveDelta::Kind::text ? "text " : "thought ") + delta.id + " " +
+                   std::string(delta.text));
   };
   observer.wait_drained = [&](std::stop_token) {
     seen.push_back("waited");
@@ -102,19 +103,17 @@ TEST_CASE("reads run together, changes are barriers, results are in call order",
     --running;
     return ok("read " + base::dump(arguments["n"]));
   });
-  bench.tool("write", false, [&](const Json&, ToolContext&) {
-    return ok(running == 0 ? "written" : "written beside a read");
-  });
-  bench.model->then(calls({{"a", "read", R"({"n":0})"},
-                           {"b", "read", R"({"n":1})"},
-                           {"c", "write", "{}"},
-                           {"d", "read", R"({"n":3})"}}));
+  bench.tool("write", false,
+             [&](const Json&, ToolContext&) { return ok(running == 0 ? "written" : "written beside a read"); });
+  bench.model->then(calls(
+      {{"a", "read", R"({"n":0})"}, {"b", "read", R"({"n":1})"}, {"c", "write", "{}"}, {"d", "read", R"({"n":3})"}}));
   bench.model->then(text("done"));
   auto session = bench.open();
   CHECK(bench.prompt(session->id(), "go").reason == TurnEndReason::completed);
   CHECK(most == 2);
   std::string order;
-  for (const auto& result : bench.all<event::ToolResult>(*session)) order += result.call_id + "=" + result.content + " ";
+  for (const auto& result : bench.all<event::ToolResult>(*session))
+    order += result.call_id + "=" + result.content + " ";
   CHECK(order == "a=read 0 b=read 1 c=written d=read 3 ");
   CHECK(roles(bench.model->request(1)) == "uatttt");
 }
@@ -445,7 +444,8 @@ TEST_CASE("facts of a turn for its answer", "[turn]") {
   PromptEnd end = run({facts({{"denied", true}, {"denied_key", "k"}})});
   CHECK(end.denied);
   CHECK(end.escalation.empty());
-  end = run({facts({{"denied", true}, {"denied_key", "k"}}), facts({{"denied_key", "k"}, {"escalation", "allowed-once"}})});
+  end = run(
+      {facts({{"denied", true}, {"denied_key", "k"}}), facts({{"denied_key", "k"}, {"escalation", "allowed-once"}})});
   CHECK_FALSE(end.denied);
   CHECK(end.escalation == "allowed-once");
   end = run({facts({{"denied", true}, {"denied_key", "k"}}), facts({{"denied_key", "other"}})});

@@ -1,5 +1,5 @@
-// Any bytes as a session log: reading, folding, repairing and regenerating neither crash nor loop, what decodes encodes to
-// something that decodes to the same, and a repaired log has no open turn and no call without a result.
+// Any bytes as a session log: reading, folding, repairing and regenerating neither crash nor loop, what decodes encodes
+// to something that decodes to the same, and a repaired log has no open turn and no call without a result.
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
@@ -12,8 +12,9 @@ class PlainAdapter : public llm::LlmAdapter {
  public:
   std::string encode(const llm::Message& message) const override { return base::quote(message.text); }
   std::string head(const llm::RequestHeader&) const override { return "{\"messages\":["; }
-  tl::expected<llm::Completion, llm::ModelError> complete(const llm::RequestHeader&, const std::vector<llm::WireMessage>&,
-                                                          const llm::StreamSink&, std::stop_token) override {
+  tl::expected<llm::Completion, llm::ModelError> complete(const llm::RequestHeader&,
+                                                          const std::vector<llm::WireMessage>&, const llm::StreamSink&,
+                                                          std::stop_token) override {
     return tl::unexpected<llm::ModelError>(llm::ModelError{});
   }
 };
