@@ -7,11 +7,12 @@
 namespace plugins {
 namespace {
 
-agent::Plugin route(std::string name, llm::ConfigureRoute configure) {
+agent::Plugin route(const llm::RoutePlugin& route_plugin) {
   agent::Plugin plugin;
-  plugin.name = std::move(name);
+  plugin.name = route_plugin.name;
   plugin.gives = {agent::Seam::route};
-  plugin.configure = [configure](base::ConfigReader& config, const agent::ConfigureContext& context) -> agent::Mount {
+  plugin.configure = [configure = route_plugin.configure](base::ConfigReader& config,
+                                                          const agent::ConfigureContext& context) -> agent::Mount {
     llm::MakeRoute make = configure(context.entry_id, config, context.world);
     return [make = std::move(make)](agent::Services& services) -> base::Result<void> {
       base::Result<llm::Route> made = make();
@@ -26,24 +27,13 @@ agent::Plugin route(std::string name, llm::ConfigureRoute configure) {
 }  // namespace
 
 std::vector<agent::Plugin> table() {
-  return {
-      route("llm-openai-completions", llm::configure_openai_completions),
-      route("llm-recorded", llm::configure_recorded),
-      sandbox_policy(),
-      sandbox_local(),
-      bash_sandbox(),
-      bash_local(),
-      fs_sandbox(),
-      fs_local(),
-      fs_observation_policy(),
-      user_approval(),
-      permission_presets(),
-      tools::bash_plugin(),
-      tools::fs_plugin(),
-      session_log(),
-      agent_loop(),
-      acp::acp_plugin(),
-  };
+  std::vector<agent::Plugin> all;
+  for (const llm::RoutePlugin& plugin : llm::route_plugins()) all.push_back(route(plugin));
+  for (std::vector<agent::Plugin> (*list)() : {sandbox_plugins, tools::tool_plugins, session_plugins}) {
+    for (agent::Plugin& plugin : list()) all.push_back(std::move(plugin));
+  }
+  all.push_back(acp::acp_plugin());
+  return all;
 }
 
 }  // namespace plugins

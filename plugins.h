@@ -1,5 +1,5 @@
-// Every plugin of the product: the table that cordis.yml entries are looked up in. Adding a plugin: one line in
-// plugins.cc, or a function in the plugins_*.cc of its seam. Pure; any thread.
+// Every plugin of the product: the table that cordis.yml entries are looked up in, put together from the tables of the
+// folders and of the plugins_*.cc beside this. An entry is added in one of those. Pure; any thread.
 #pragma once
 
 #include <vector>
@@ -10,17 +10,7 @@ namespace plugins {
 
 std::vector<agent::Plugin> table();
 
-// By seam; each is one entry name.
-agent::Plugin sandbox_policy();
-agent::Plugin sandbox_local();
-agent::Plugin bash_sandbox();
-agent::Plugin bash_local();
-agent::Plugin fs_sandbox();
-agent::Plugin fs_local();
-agent::Plugin fs_observation_policy();
-agent::Plugin user_approval();
-agent::Plugin permission_presets();
-agent::Plugin session_log();
-agent::Plugin agent_loop();
+std::vector<agent::Plugin> sandbox_plugins();  // what a call may change
+std::vector<agent::Plugin> session_plugins();  // what surrounds a session
 
 }  // namespace plugins

@@ -3,7 +3,6 @@
 
 #include <chrono>
 
-#include "agent/context/context.h"
 #include "plugins.h"
 #include "sandbox/fs.h"
 #include "sandbox/local_sandbox.h"
@@ -92,8 +91,6 @@ base::Result<void> mount_shell(Services& services, sandbox::ShellOptions options
   return {};
 }
 
-}  // namespace
-
 agent::Plugin sandbox_policy() {
   agent::Plugin plugin;
   plugin.name = "sandbox-policy";
@@ -107,7 +104,6 @@ agent::Plugin sandbox_policy() {
     config.refuse("sockets", "`sockets` is not governed by any backend of this version; delete the key");
     return [defaults](Services& services) -> base::Result<void> {
       services.policy = defaults;
-      services.context.push_back(agent::sandbox_policy_section(services));
       return {};
     };
   };
@@ -233,6 +229,13 @@ agent::Plugin fs_observation_policy() {
     };
   };
   return plugin;
+}
+
+}  // namespace
+
+std::vector<agent::Plugin> sandbox_plugins() {
+  return {sandbox_policy(), sandbox_local(), bash_sandbox(),         bash_local(),
+          fs_sandbox(),     fs_local(),      fs_observation_policy()};
 }
 
 }  // namespace plugins

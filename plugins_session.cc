@@ -74,8 +74,6 @@ std::string route_ids(const Services& services) {
   return ids;
 }
 
-}  // namespace
-
 agent::Plugin user_approval() {
   agent::Plugin plugin;
   plugin.name = "user-approval";
@@ -84,7 +82,6 @@ agent::Plugin user_approval() {
     const agent::ApprovalPolicy policy = context.overrides.approval.value_or(read_approval(config, "ask"));
     return [policy](Services& services) -> base::Result<void> {
       services.approval = std::make_shared<agent::ApprovalService>(policy);
-      services.context.push_back(agent::approval_policy_section(services));
       return {};
     };
   };
@@ -140,7 +137,7 @@ agent::Plugin agent_loop() {
   agent::Plugin plugin;
   plugin.name = "agent-loop";
   plugin.needs = {Seam::route, Seam::log};
-  plugin.uses = {Seam::tools, Seam::policy, Seam::approval};
+  plugin.uses = {Seam::tools, Seam::policy, Seam::approval, Seam::shell, Seam::fs};
   plugin.gives = {Seam::loop};
   plugin.configure = [](ConfigReader& config, const ConfigureContext&) -> Mount {
     agent::LoopOptions loop;
@@ -155,11 +152,20 @@ agent::Plugin agent_loop() {
                           fmt::format("`route` names `{}`, which is no model route; choose one of: {}", loop.route,
                                       route_ids(services)));
       }
+      // Both policies are always stated, their absence too.
+      services.context.push_back(agent::sandbox_policy_section(services));
+      services.context.push_back(agent::approval_policy_section(services));
       services.context.push_back(agent::environment_section());
       return {};
     };
   };
   return plugin;
+}
+
+}  // namespace
+
+std::vector<agent::Plugin> session_plugins() {
+  return {user_approval(), permission_presets(), session_log(), agent_loop()};
 }
 
 }  // namespace plugins

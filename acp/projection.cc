@@ -7,6 +7,7 @@
 
 #include "acp/bounds.h"
 #include "acp/prompt_content.h"
+#include "agent/approval.h"
 #include "base/text.h"
 
 namespace acp {
@@ -128,6 +129,12 @@ void Projector::show_call(Known& known) {
   emit_(std::move(update), "");  // a call is announced by a line of its own, whatever the client's pace
 }
 
+void Projector::started(const std::string& call_id) {
+  if (!replaying_)
+    emit_({{"sessionUpdate", "tool_call_update"}, {"toolCallId", call_id}, {"status", "in_progress"}},
+          "call:" + call_id);
+}
+
 void Projector::title(const std::string& title, const std::string& time) {
   if (title.empty()) return;
   title_ = title;
@@ -192,9 +199,9 @@ struct Projector::Visitor {
     Known& known = self.calls_[call.call_id];
     known.call = call;
     self.show_call(known);
-    if (!self.replaying_)
-      self.emit_({{"sessionUpdate", "tool_call_update"}, {"toolCallId", call.call_id}, {"status", "in_progress"}},
-                 "call:" + call.call_id);
+    // One that asks first is pending until it was allowed.
+    const auto arguments = base::parse_json(call.arguments);
+    if (!arguments || !agent::asks_wider_mode(*arguments)) self.started(call.call_id);
   }
   void operator()(const event::ToolResult& result) const {
     auto node = self.calls_.extract(result.call_id);
@@ -211,8 +218,11 @@ struct Projector::Visitor {
     if (view.raw_output) update["rawOutput"] = fit_json(*view.raw_output, raw_output_bytes);
     self.emit_(std::move(update), "call:" + result.call_id);
   }
-  void operator()(const event::ApprovalAsked&) const {}  // session/request_permission shows it
-  void operator()(const event::ApprovalDecided&) const {}
+  void operator()(const event::ApprovalAsked& asked) const { self.asked_[asked.id] = asked.call_id; }
+  void operator()(const event::ApprovalDecided& decided) const {
+    const auto node = self.asked_.extract(decided.id);
+    if (node && decided.outcome == agent::ApprovalOutcome::allowed_once) self.started(node.mapped());
+  }
   void operator()(const event::ApprovalPolicySet&) const { self.mode(); }
   void operator()(const event::SandboxMode&) const { self.mode(); }
   void operator()(const event::PermissionPreset&) const { self.mode(); }

@@ -58,6 +58,7 @@ class Projector {
   void chunk(const char* kind, const std::string& message_id, std::string_view text, std::size_t& sent);
   void message(const std::string& message_id, std::string_view thought, std::string_view text);
   void show_call(Known& known);
+  void started(const std::string& call_id);
   void title(const std::string& title, const std::string& time);
   void usage();
   void mode();
@@ -66,6 +67,7 @@ class Projector {
   Emit emit_;
   std::map<std::string, Streamed> streamed_;  // messages not committed yet
   std::map<std::string, Known> calls_;        // calls without a result yet
+  std::map<std::string, std::string> asked_;  // open questions: id to call
   std::string mode_, title_, shown_title_, title_time_;
   std::int64_t used_ = 0, window_ = 0;
   bool replaying_ = false;

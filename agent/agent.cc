@@ -179,6 +179,7 @@ void Agent::shutdown() {
     state_->closing = true;
     for (const auto& [id, driver] : state_->drivers) all.push_back(driver);
   }
+  if (state_->services.shell) state_->services.shell->shutdown();
   for (const auto& driver : all) driver->begin_shutdown();
   for (const auto& driver : all) driver->join();
   for (const auto& driver : all) {

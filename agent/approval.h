@@ -50,6 +50,8 @@ class ApprovalService {
 
 // The two schema members every escalating tool adds, as text to splice in.
 extern const char* const escalation_schema_members;
+bool asks_wider_mode(const base::Json& arguments);  // has both fields
+extern const char* const nothing_confined;          // the refusal where no schema has them
 
 struct Escalation {
   sandbox::Policy policy;  // to run under

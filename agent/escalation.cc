@@ -17,6 +17,14 @@ const char* const escalation_schema_members =
     R"("justification":{"type":"string","description":"With sandbox_permissions: one sentence for the user on why this )"
     R"(call needs wider access."})";
 
+const char* const nothing_confined =
+    "nothing is confined here, so there is nothing to escalate; send the call without sandbox_permissions and "
+    "justification";
+
+bool asks_wider_mode(const Json& arguments) {
+  return base::find(arguments, "sandbox_permissions") && base::find(arguments, "justification");
+}
+
 std::string denial_marker(sandbox::Mode mode) {
   return fmt::format("[sandbox: file access denied under {} mode]", sandbox::mode_name(mode));
 }
@@ -28,8 +36,7 @@ std::string denial_hint(sandbox::Mode mode, bool escalation_advertised, Approval
                           : R"("danger-full-access")";
   return fmt::format(
       "[to do it all the same, retry this exact call once with sandbox_permissions ({}) and justification; the user "
-      "will "
-      "be asked]",
+      "will be asked]",
       modes);
 }
 
@@ -70,11 +77,7 @@ tl::expected<Escalation, ToolOutcome> resolve_escalation(const Json& arguments, 
   if (!why->is_string() || base::trim(why->get_ref<const std::string&>()).empty()) {
     return call.refuse("justification is blank; say in one sentence why this call needs wider access");
   }
-  if (!confines) {
-    return call.refuse(
-        "nothing is confined here, so there is nothing to escalate; send the call without "
-        "sandbox_permissions and justification");
-  }
+  if (!confines) return call.refuse(nothing_confined);
   const std::optional<sandbox::Mode> mode =
       wanted->is_string() ? sandbox::parse_mode(wanted->get_ref<const std::string&>()) : std::nullopt;
   if (!mode) return call.refuse("sandbox_permissions must be \"workspace-write\" or \"danger-full-access\"");

@@ -1,4 +1,4 @@
-// What the model can call. A tool is one file in tools/ and one line in plugins.cc; the loop knows none of them.
+// What the model can call. A tool is one file in tools/, listed in tools/plugins.cc; the loop knows none of them.
 // Thread-safe: one instance serves every session, and calls that only read run at the same time.
 #pragma once
 
@@ -46,8 +46,8 @@ struct CallView {
 // Outcome of a call. `facts` members with a meaning outside the tool: denied (bool), denied_key (string: canonical
 // path, or command + "\n" + workdir), sandbox_unavailable (bool), escalated (bool), escalation (outcome text when one
 // was asked or refused), mode (effective mode), aborted (bool: stopped while it ran; the loop adds it to an error
-// outcome that came after a stop). The rest is the tool's own. A successful outcome should carry denied_key too: it
-// settles an earlier denial.
+// outcome that came after a stop). The rest is the tool's own. A successful outcome carries denied_key too, as it may
+// settle an earlier denial; the loop logs the key only where it says something.
 struct ToolOutcome {
   std::string content;
   bool is_error = false;

@@ -93,7 +93,19 @@ class CallRunner {
     outcome.content += aborted_text;
   }
 
+  // What was touched says something beside a denial, or a question, or where it settles an earlier denial.
+  void keep_key_of_denials(const std::string& tool, base::JsonPtr& facts) const {
+    const auto key = facts ? base::get_string(*facts, "denied_key") : std::nullopt;
+    if (!key || base::get_bool(*facts, "denied").value_or(false) || base::find(*facts, "escalation") ||
+        setup_.session.denied_before(tool, *key))
+      return;
+    Json kept = *facts;
+    kept.erase("denied_key");
+    facts = base::share(std::move(kept));
+  }
+
   base::Result<void> log_result(const llm::ToolCall& call, ToolOutcome outcome) {
+    keep_key_of_denials(call.name, outcome.facts);
     event::ToolResult result{call.id, std::move(outcome.content), outcome.is_error, std::move(outcome.facts)};
     facts_.add(call, result);
     return setup_.session.append(std::move(result));

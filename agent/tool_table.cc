@@ -37,7 +37,8 @@ bool was_run(const event::ToolResult& result) {
 
 }  // namespace
 
-ToolTable::ToolTable(const std::vector<std::shared_ptr<Tool>>& tools, const Capabilities& capabilities) {
+ToolTable::ToolTable(const std::vector<std::shared_ptr<Tool>>& tools, const Capabilities& capabilities)
+    : confines_(capabilities.shell_confines || capabilities.fs_confines) {
   for (const std::shared_ptr<Tool>& tool : tools) {
     llm::ToolSpec spec = tool->spec(capabilities);
     const bool twice =
@@ -82,6 +83,8 @@ ToolTable::Prepared ToolTable::prepare(const std::string& name, const std::strin
   if (!violations.empty()) {
     prepared.refusal = fmt::format("the arguments of {} do not fit its schema; nothing was run:", name);
     for (const std::string& violation : violations) prepared.refusal += "\n- " + violation;
+    if (!confines_ && (base::find(*parsed, "sandbox_permissions") || base::find(*parsed, "justification")))
+      prepared.refusal += std::string("\n") + nothing_confined;
     return prepared;
   }
   prepared.arguments = base::share(std::move(*parsed));

@@ -37,6 +37,7 @@ class ToolTable {
     std::shared_ptr<Tool> tool;
     SchemaCheck check;
   };
+  bool confines_;  // anything in this composition
   std::vector<llm::ToolSpec> specs_;
   std::vector<Entry> entries_;  // as specs_
 };

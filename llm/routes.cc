@@ -199,4 +199,12 @@ MakeRoute configure_recorded(const std::string& id, base::ConfigReader& config, 
   };
 }
 
+std::span<const RoutePlugin> route_plugins() {
+  static constexpr RoutePlugin plugins[] = {
+      {"llm-openai-completions", configure_openai_completions},
+      {"llm-recorded", configure_recorded},
+  };
+  return plugins;
+}
+
 }  // namespace llm

@@ -55,7 +55,6 @@ class FencedFs : public Fs {
       return base::fail(base::ErrorCode::fs_sandbox_denied, "changing " + target + " is not allowed under " +
                                                                 std::string(mode_name(policy.mode)) + " mode" + why);
     };
-    if (const auto moved = moved_root(policy)) return denied(": " + *moved);
     const auto root = std::find_if(roots->begin(), roots->end(),
                                    [&](const std::string& r) { return path_within(target, r) && target != r; });
     if (root == roots->end()) return denied("");

@@ -90,12 +90,6 @@ std::string_view kind_of_mode(unsigned mode) {
   return "a device";
 }
 
-std::optional<std::string> moved_root(const Policy& policy) {
-  const auto real = canonical_path(policy.workspace_root);
-  if (!real || *real == policy.workspace_root) return std::nullopt;
-  return "the workspace root " + policy.workspace_root + " now leads to " + *real + "; start a new session";
-}
-
 base::Result<std::string> write_target(const std::string& absolute_path) {
   std::string path = absolute_path;
   if (path.find('\0') != std::string::npos)

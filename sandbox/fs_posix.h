@@ -13,10 +13,6 @@
 
 namespace sandbox {
 
-// Nothing, or what to say when the workspace root, canonical when the session began, now leads elsewhere: a command
-// moved it and put a link in its place. Then nothing below it may be taken for the workspace.
-std::optional<std::string> moved_root(const Policy& policy);
-
 // canonical_target() that also follows a symlink whose target does not exist yet.
 base::Result<std::string> write_target(const std::string& absolute_path);
 

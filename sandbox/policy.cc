@@ -134,6 +134,12 @@ base::Result<std::vector<std::string>> writable_roots(const Policy& policy, cons
     return base::fail(base::ErrorCode::sandbox_unavailable,
                       "the workspace root cannot be used: " + workspace.error().message);
   }
+  // It was canonical when the session began: a link has taken its place since.
+  if (*workspace != policy.workspace_root) {
+    return base::fail(
+        base::ErrorCode::sandbox_unavailable,
+        "the workspace root " + policy.workspace_root + " now leads to " + *workspace + "; start a new session");
+  }
   if (*workspace == "/") {
     return base::fail(
         base::ErrorCode::sandbox_unavailable,

@@ -15,7 +15,6 @@
 #include "base/child.h"
 #include "base/fd.h"
 #include "sandbox/classify.h"
-#include "sandbox/fs_posix.h"
 #include "sandbox/shell_stream.h"
 
 namespace sandbox {
@@ -93,8 +92,6 @@ base::Result<Start> start_child(const ShellExecutor& shell, Sandbox* sandbox, co
   base::ChildOptions options;
   options.argv = argv;
   if (sandbox != nullptr && policy.mode != Mode::danger_full_access) {
-    if (const auto moved = policy.mode == Mode::workspace_write ? moved_root(policy) : std::nullopt)
-      return base::fail(base::ErrorCode::sandbox_unavailable, *moved);
     auto confined = sandbox->confine(argv, policy, start.cwd, stop);
     if (!confined) return tl::unexpected(confined.error());
     start.confined = std::move(*confined);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "agent/plugin.h"
 #include "assets.h"
 #include "base/text.h"
 #include "tools/tool_text.h"
@@ -182,6 +183,24 @@ std::string BashTool::markers(const sandbox::ShellOutcome& outcome, const agent:
 std::shared_ptr<agent::Tool> make_bash_tool(std::shared_ptr<sandbox::ShellExecutor> shell,
                                             std::shared_ptr<agent::ApprovalService> approval) {
   return std::make_shared<BashTool>(std::move(shell), std::move(approval));
+}
+
+agent::Plugin bash_plugin() {
+  agent::Plugin plugin;
+  plugin.name = "tool-bash";
+  plugin.needs = {agent::Seam::shell};
+  plugin.uses = {agent::Seam::approval, agent::Seam::policy};
+  plugin.gives = {agent::Seam::tools};
+  plugin.configure = [](base::ConfigReader& config, const agent::ConfigureContext&) -> agent::Mount {
+    if (config.boolean("background", false))
+      config.fault("background",
+                   "`background: true` needs a job table, which no plugin gives; delete it or set it to false");
+    return [](agent::Services& services) -> base::Result<void> {
+      services.tools.push_back(make_bash_tool(services.shell, services.approval));
+      return {};
+    };
+  };
+  return plugin;
 }
 
 }  // namespace tools

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "agent/plugin.h"
 #include "base/text.h"
 #include "tools/file_diff.h"
 #include "tools/tool_text.h"
@@ -130,6 +131,27 @@ agent::CallView change_result_view(const std::string& verb, const Json& argument
     view.locations.push_back({path, static_cast<int>(base::get_int(hunk, "line").value_or(1))});
   }
   return view;
+}
+
+agent::Plugin fs_plugin() {
+  agent::Plugin plugin;
+  plugin.name = "tool-fs";
+  plugin.needs = {agent::Seam::fs};
+  plugin.uses = {agent::Seam::approval, agent::Seam::policy, agent::Seam::fs_observation};
+  plugin.gives = {agent::Seam::tools};
+  plugin.configure = [](base::ConfigReader&, const agent::ConfigureContext&) -> agent::Mount {
+    return [](agent::Services& services) -> base::Result<void> {
+      auto shared = std::make_shared<FileTools>();
+      shared->fs = services.fs;
+      shared->approval = services.approval;
+      shared->observe = services.fs_observation;
+      services.tools.push_back(make_read_tool(shared));
+      services.tools.push_back(make_write_tool(shared));
+      services.tools.push_back(make_edit_tool(shared));
+      return {};
+    };
+  };
+  return plugin;
 }
 
 }  // namespace tools

@@ -1,12 +1,12 @@
-// The tool plugins. Adding a tool: one file that implements agent::Tool and its plugin function, one line here and one
-// in plugins.cc.
+// The plugins of this folder, for the table of the product. Pure; any thread.
 #pragma once
+
+#include <vector>
 
 #include "agent/plugin.h"
 
 namespace tools {
 
-agent::Plugin bash_plugin();  // tool-bash: bash
-agent::Plugin fs_plugin();    // tool-fs: read, write, edit
+std::vector<agent::Plugin> tool_plugins();
 
 }  // namespace tools

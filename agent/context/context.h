@@ -13,8 +13,8 @@
 
 namespace agent {
 
-// Sections of the policy plugins, for their mount step. They copy what they need, so `services` may move afterwards;
-// mount the seam first (services.policy and services.host, services.approval).
+// What the two policies are, or that there is none. They copy what they need, so `services` may move afterwards; mount
+// policy, approval, shell, fs and host first.
 ContextSection sandbox_policy_section(const Services& services);
 ContextSection approval_policy_section(const Services& services);
 

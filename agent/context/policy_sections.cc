@@ -27,14 +27,25 @@ std::string workspace_text(const sandbox::Policy& policy, const sandbox::Host& h
   return text + " Work normally; when something is denied, follow what the denial says.";
 }
 
+// What the policy does not hold for; nothing: it holds for nothing, because nothing that was composed confines.
+std::optional<std::string> confined_part(const Services& services) {
+  const Capabilities confines = capabilities(services);
+  const bool any = services.shell || services.fs;
+  if (any && !confines.shell_confines && !confines.fs_confines) return std::nullopt;
+  if (services.shell && !confines.shell_confines) return " This holds for file tools; commands are not confined.";
+  if (services.fs && !confines.fs_confines) return " This holds for commands; file tools are not confined.";
+  return "";
+}
+
 }  // namespace
 
 ContextSection sandbox_policy_section(const Services& services) {
   ContextSection section;
   section.name = "sandbox:policy";
   section.order = 10;
-  section.text = [defaults = services.policy, host = services.host](const Session& session) -> std::string {
-    if (!defaults) return {};
+  section.text = [defaults = services.policy, host = services.host,
+                  limits = confined_part(services)](const Session& session) -> std::string {
+    if (!defaults || !limits) return "File sandbox: none. Changes to files are not confined.";
     sandbox::Policy policy;
     policy.mode = session.settings().mode.value_or(defaults->mode);
     policy.workspace_root = session.cwd().empty() ? defaults->workspace_root : session.cwd();
@@ -42,12 +53,14 @@ ContextSection sandbox_policy_section(const Services& services) {
     policy.protect = defaults->protect;
     switch (policy.mode) {
       case sandbox::Mode::read_only:
-        return "File sandbox mode: read-only. Everything can be read and commands run; a change to files is denied "
-               "until "
-               "wider access is granted for that call. This is no reason to give up: try the operation normally, and "
-               "when it is denied follow what the denial says.";
+        return std::string(
+                   "File sandbox mode: read-only. Everything can be read and commands run; a change to files is denied "
+                   "until wider access is granted for that call. This is no reason to give up: try the operation "
+                   "normally, "
+                   "and when it is denied follow what the denial says.") +
+               *limits;
       case sandbox::Mode::workspace_write:
-        return workspace_text(policy, host);
+        return workspace_text(policy, host) + *limits;
       case sandbox::Mode::danger_full_access:
         return "File sandbox mode: danger-full-access. Changes to files are not confined; the user has agreed to that.";
     }
@@ -61,16 +74,18 @@ ContextSection approval_policy_section(const Services& services) {
   section.name = "approval:policy";
   section.order = 20;
   section.text = [approval = services.approval](const Session& session) -> std::string {
-    if (!approval) return {};
+    if (!approval) {
+      return "Approval policy: none. Nobody can be asked: do not request escalation. Do what is possible in the "
+             "current "
+             "mode and report what was denied.";
+    }
     switch (approval->policy(session)) {
       case ApprovalPolicy::ask:
         return "Approval policy: ask. A denied call may be escalated as its denial says; the user decides about that "
-               "one "
-               "call. What the user rejects stays rejected: do not work around it.";
+               "one call. What the user rejects stays rejected: do not work around it.";
       case ApprovalPolicy::never:
         return "Approval policy: never. Nobody can be asked: do not request escalation. Do what is possible in the "
-               "current "
-               "mode and report what was denied.";
+               "current mode and report what was denied.";
     }
     return {};
   };

@@ -136,6 +136,22 @@ TEST_CASE("A call is shown before anything else of it") {
   CHECK(last["content"][2] == Json{{"type", "content"}, {"content", {{"type", "text"}, {"text", "out"}}}});
 }
 
+TEST_CASE("a call that asks first is pending until it was allowed") {
+  for (const auto outcome : {agent::ApprovalOutcome::allowed_once, agent::ApprovalOutcome::rejected}) {
+    Shown shown;
+    auto projector = shown.projector();
+    const std::string arguments =
+        R"({"command":"ls","sandbox_permissions":"danger-full-access","justification":"because"})";
+    projector.live(at(event::ToolCall{"c1", "bash", arguments}));
+    projector.live(at(event::ApprovalAsked{"a1", "bash", "c1", "escalate", true}));
+    REQUIRE(shown.kinds() == std::vector<std::string>{"tool_call"});
+    projector.live(at(event::ApprovalDecided{"a1", outcome}));
+    const bool allowed = outcome == agent::ApprovalOutcome::allowed_once;
+    REQUIRE(shown.updates.size() == (allowed ? 2 : 1));
+    if (allowed) CHECK(shown.updates[1]["status"] == "in_progress");
+  }
+}
+
 TEST_CASE("A call that never started is shown with its result") {
   Shown shown;
   auto projector = shown.projector();

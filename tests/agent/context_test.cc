@@ -74,13 +74,32 @@ TEST_CASE("the home folder as workspace is named", "[context]") {
   CHECK(has(compose_context(bench.services, *session)[0].second, "home folder"));
 }
 
-TEST_CASE("without the policy plugins nothing is contributed", "[context]") {
+TEST_CASE("without the policy plugins it is said that there is no sandbox and nobody to ask", "[context]") {
   Bench bench;
   bench.model->then(text("hello"));
   bench.services.context = {sandbox_policy_section(bench.services), approval_policy_section(bench.services)};
   auto session = bench.open();
   bench.prompt(session->id(), "hi");
-  CHECK_FALSE(session->last_context().has_value());
+  const ContextTexts stated = compose_context(bench.services, *session);
+  REQUIRE(stated.size() == 2);
+  CHECK(stated[0] == std::pair<std::string, std::string>("sandbox:policy",
+                                                         "File sandbox: none. Changes to files are not confined."));
+  CHECK(has(stated[1].second, "Approval policy: none. Nobody can be asked"));
+}
+
+TEST_CASE("a policy over tools that do not confine is not stated as if it held", "[context]") {
+  const auto stated = [](std::shared_ptr<sandbox::Fs> fs, std::shared_ptr<sandbox::ShellExecutor> shell) {
+    Bench bench;
+    bench.policies(sandbox::Mode::read_only, ApprovalPolicy::ask);
+    bench.services.fs = std::move(fs);
+    bench.services.shell = std::move(shell);
+    const ContextSection section = sandbox_policy_section(bench.services);
+    return section.text(*bench.open());
+  };
+  const auto open_shell = std::make_shared<sandbox::ShellExecutor>(sandbox::ShellOptions{}, nullptr);
+  CHECK(stated(sandbox::make_local_fs(), open_shell) == "File sandbox: none. Changes to files are not confined.");
+  CHECK_FALSE(has(stated(sandbox::make_fenced_fs({}), nullptr), "not confined"));
+  CHECK(has(stated(sandbox::make_fenced_fs({}), open_shell), "This holds for file tools; commands are not confined."));
 }
 
 TEST_CASE("it is appended when absent or different and never rewritten", "[context]") {

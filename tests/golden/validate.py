@@ -167,6 +167,7 @@ class Validator:
         for member in ("title", "kind", "rawInput"):
             if call.get(member) != view.get(member):
                 self.fault(f"the permission's {member} is not that of its tool_call")
+        self._status(session, call)
         ids = [o.get("optionId") for o in params.get("options", [])]
         if len(set(ids)) != len(ids) or not ids:
             self.fault("options need distinct ids")
@@ -193,6 +194,14 @@ class Validator:
         if kind in ("tool_call", "tool_call_update"):
             self._call(session, update, kind)
 
+    def _status(self, session, update):
+        if "status" not in update:
+            return
+        name, rank = update["toolCallId"], RANK[update["status"]]
+        if rank < session.calls[name] or session.calls[name] == 2:
+            self.fault(f"status of {name} went back to {update['status']}")
+        session.calls[name] = rank
+
     def _call(self, session, update, kind):
         name = update.get("toolCallId")
         if kind == "tool_call":
@@ -206,11 +215,7 @@ class Validator:
         elif name not in session.calls:
             self.fault(f"a tool_call_update before the tool_call of {name}")
             return
-        if "status" in update:
-            rank = RANK[update["status"]]
-            if rank < session.calls[name] or session.calls[name] == 2:
-                self.fault(f"status of {name} went back to {update['status']}")
-            session.calls[name] = rank
+        self._status(session, update)
         for location in update.get("locations") or []:
             if not os.path.isabs(location.get("path", "")) or location.get("line", 1) == 0:
                 self.fault("a location needs an absolute path and a 1-based line")

@@ -72,11 +72,21 @@ TEST_CASE("only workspace-write has writable roots") {
   CHECK(sandbox::writable_roots(policy, host).value().empty());
 }
 
+TEST_CASE("a workspace root that a link took the place of is refused") {
+  test::Folder folder;
+  fs::create_directories(folder / "ws");
+  const auto roots = sandbox::writable_roots(workspace(link(folder / "ws", folder / "alias")), {"/root", "", ""});
+  REQUIRE_FALSE(roots);
+  CHECK(roots.error().code == base::ErrorCode::sandbox_unavailable);
+  CHECK(roots.error().message ==
+        "the workspace root " + (folder / "alias") + " now leads to " + (folder / "ws") + "; start a new session");
+}
+
 TEST_CASE("roots are canonical, existing and said once") {
   test::Folder folder;
   fs::create_directories(folder / "ws/tmp");
   fs::create_directories(folder / "temp");
-  const std::string root = link(folder / "ws", folder / "alias");
+  const std::string root = folder / "ws";
   CHECK(sandbox::writable_roots(workspace(root), {"/root", link(folder / "temp", folder / "t2"), ""}).value() ==
         Roots{folder / "ws", "/tmp", folder / "temp"});
   for (const std::string& tmpdir :

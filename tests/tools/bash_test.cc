@@ -194,13 +194,13 @@ TEST_CASE("the plugins: background is refused, four tools are given, the observa
     return std::pair(mount, faults);
   };
   const auto background =
-      configured(tools::bash_plugin(), "- id: b\n  name: tool-bash\n  config:\n    background: true\n").second;
+      configured(tools::tool_plugins().at(0), "- id: b\n  name: tool-bash\n  config:\n    background: true\n").second;
   REQUIRE(background.size() == 1);
   CHECK(has(background[0].text, "job"));
   const auto [bash_mount, no_faults] =
-      configured(tools::bash_plugin(), "- id: b\n  name: tool-bash\n  config:\n    background: false\n");
+      configured(tools::tool_plugins().at(0), "- id: b\n  name: tool-bash\n  config:\n    background: false\n");
   CHECK(no_faults.empty());
-  const auto [fs_mount, none] = configured(tools::fs_plugin(), "- id: f\n  name: tool-fs\n");
+  const auto [fs_mount, none] = configured(tools::tool_plugins().at(1), "- id: f\n  name: tool-fs\n");
   CHECK(none.empty());
 
   test::ToolBench bench;
