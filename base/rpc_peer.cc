@@ -300,15 +300,19 @@ void RpcPeer::notify(const std::string& method, Json params, Merge merge) {
 
 std::int64_t RpcPeer::call(const std::string& method, Json params, OnAnswer on_answer) {
   std::int64_t id = 0;
-  bool alive = false;
+  OnAnswer refused;
   {
     Lock lock(state_->mutex);
     id = state_->next_id++;
-    alive = !state_->ended && !state_->writer_dead && !state_->closing;
-    if (alive) state_->pending.emplace(id, std::move(on_answer));
+    const bool alive = !state_->ended && !state_->writer_dead && !state_->closing;
+    if (alive) {
+      state_->pending.emplace(id, std::move(on_answer));
+    } else {
+      refused = std::move(on_answer);
+    }
   }
-  if (!alive) {
-    on_answer(tl::make_unexpected(gone()));
+  if (refused) {
+    refused(tl::make_unexpected(gone()));
     return id;
   }
   Json message = envelope();
