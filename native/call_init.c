@@ -419,7 +419,7 @@ static void watch(int control) {
                              {.fd = control, .events = POLLIN},
                              {.fd = supervise_fd(&supervisor), .events = POLLIN}};
     if (poll(wait, 3, -1) < 0) continue;
-    if (wait[2].revents) supervise(&supervisor);
+    if (wait[2].revents) supervise(&supervisor, wait[2].revents);
     struct signalfd_siginfo drop;
     while (read(signal_fd, &drop, sizeof drop) > 0) {
     }

@@ -25,6 +25,8 @@
 #include "filter.h"
 
 enum {
+  ioctl_set_flags = 0x40082104, /* SECCOMP_IOCTL_NOTIF_SET_FLAGS, 6.6 */
+  sync_wake_up = 1,
   page = 4096,       /* strings are read up to a border of this: the next page may not be there */
   max_value = 65536, /* XATTR_SIZE_MAX */
   max_name = 256,    /* XATTR_NAME_MAX and its end */
@@ -497,7 +499,10 @@ static void take_listener(struct supervisor* self) {
   }
   close(self->socket); /* the launcher sends once; nobody else is listened to */
   self->socket = -1;
-  if (self->listener >= 0) self->listening();
+  if (self->listener < 0) return;
+  /* The caller and we take turns on one processor: half the time. Older kernels do not know it. */
+  ioctl(self->listener, ioctl_set_flags, sync_wake_up);
+  self->listening();
 }
 
 static const struct changing_call* find_call(int number) {
@@ -532,15 +537,14 @@ static int answer_to(const struct supervisor* self, const struct seccomp_notif* 
 
 int supervise_fd(const struct supervisor* self) { return self->listener >= 0 ? self->listener : self->socket; }
 
-void supervise(struct supervisor* self) {
+void supervise(struct supervisor* self, short events) {
   if (self->listener < 0) {
     take_listener(self);
     return;
   }
   struct seccomp_notif asked;
   memset(&asked, 0, sizeof asked);
-  struct pollfd ready = {.fd = self->listener, .events = POLLIN};
-  if (poll(&ready, 1, 0) > 0 && (ready.revents & POLLIN)) {
+  if (events & POLLIN) {
     if (ioctl(self->listener, SECCOMP_IOCTL_NOTIF_RECV, &asked) != 0) return; /* the caller is gone, or a signal */
     const int result = answer_to(self, &asked);
     struct seccomp_notif_resp answer;
@@ -552,7 +556,7 @@ void supervise(struct supervisor* self) {
       answer.error = -result;
     }
     ioctl(self->listener, SECCOMP_IOCTL_NOTIF_SEND, &answer); /* fails when the caller was killed */
-  } else if (ready.revents & (POLLHUP | POLLERR)) {
+  } else {
     close(self->listener); /* nobody with the filter is left */
     self->listener = -1;
   }

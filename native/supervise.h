@@ -35,5 +35,5 @@ struct supervisor {
 
 /* The descriptor to poll for reading, or -1. */
 int supervise_fd(const struct supervisor* self);
-/* Takes the listener, or answers one call. */
-void supervise(struct supervisor* self);
+/* Takes the listener, or answers one call. `events`: what poll() said, not 0. */
+void supervise(struct supervisor* self, short events);

@@ -1,6 +1,7 @@
 // The real backends on this kernel. A backend that does not work here is skipped with its reason; with CI=true that
 // fails, and in any case at least one confining backend must have run.
 #include "sandbox/local_sandbox.h"
+#include "sandbox/shell.h"
 
 #include <poll.h>
 #include <sys/wait.h>
@@ -432,4 +433,61 @@ TEST_CASE("a custom runner gets the same profile, unprobed, and both dialects") 
   CHECK(confined->runner_failure_rules[0].signatures == Words{"runner broke"});
   CHECK(confined->runner_failure_rules[0].informational_lines ==
         Words{"landlock-run: partial enforcement (older Landlock ABI)"});
+}
+
+TEST_CASE("a denied step is told although the command ends well, and a refusal of another cause is none") {
+  for (const std::string& backend : backends()) {
+    DYNAMIC_SECTION(backend) {
+      World world;
+      sandbox::ShellExecutor shell(test::shell_options(), sandbox::make_local_sandbox(options_for(backend)));
+      const auto run = [&](const std::string& command) {
+        sandbox::ShellRequest asked;
+        asked.command = command;
+        asked.workdir = world.ws;
+        asked.policy = world.policy(Mode::workspace_write);
+        auto outcome = shell.run(asked, never);
+        REQUIRE(outcome);
+        return *outcome;
+      };
+      const auto silent = run("echo x > " + world.out + "/n 2> /dev/null; mv " + world.out + "/f . 2> /dev/null; true");
+      CHECK(silent.exit_code == 0);
+      CHECK(silent.denied);
+      CHECK(silent.denial_source == "observed");
+      REQUIRE(silent.denials.size() >= 2);
+      CHECK(silent.denials[0].what == "create");
+      CHECK(silent.denials[0].path == world.out + "/n");
+      CHECK(silent.denials[1].what == "rename");
+      CHECK(silent.denials[1].path == world.out + "/f");
+      CHECK(test::slurp(world.out + "/f") == "ORIG");
+
+      const auto other = run("echo 'x: Permission denied: Read-only file system' >&2; ./missing; cat " + world.out +
+                             "/f > /dev/null; chmod 000 .; mkdir " + world.out + "; exit 1");
+      CHECK(other.exit_code == 1);
+      CHECK_FALSE(other.denied);
+      CHECK(other.denials.empty());
+    }
+  }
+}
+
+TEST_CASE("metadata outside cannot be changed under any backend and mode") {
+  for (const std::string& backend : backends()) {
+    for (const Mode mode : {Mode::read_only, Mode::workspace_write}) {
+      DYNAMIC_SECTION(backend << " " << sandbox::mode_name(mode)) {
+        World world;
+        auto box = sandbox::make_local_sandbox(options_for(backend));
+        const std::string f = world.out + "/f";
+        const auto tried = world.run(*box, mode,
+                                     "chmod 777 " + f + "; touch -d 2001-01-01 " + f + "; chown 1:1 " + f +
+                                         "; chmod 600 " + world.ws + "; echo end");
+        CHECK(tried.out == "end\n");
+        struct stat info {};
+        REQUIRE(stat(f.c_str(), &info) == 0);
+        CHECK((info.st_mode & 0777) == 0644);
+        CHECK(info.st_mtime > 1'600'000'000);
+        CHECK(info.st_uid == geteuid());
+        REQUIRE(stat(world.ws.c_str(), &info) == 0);
+        CHECK(((info.st_mode & 0777) == 0600) == (mode == Mode::workspace_write));
+      }
+    }
+  }
 }
