@@ -50,6 +50,9 @@ struct ConfinedArgv {
   std::vector<RunnerFailureRule> runner_failure_rules;
   StatusChannel status = StatusChannel::none;
   std::vector<std::string> roots;  // writable_roots of the policy, for only_outside_roots and TMPDIR
+  // Protected names that do not exist in folders that do: the backend does not hold them. A command that makes the
+  // folder above itself, as `git init` does, must be able to make such names too.
+  std::vector<std::string> absent;
 };
 
 class Sandbox {
