@@ -123,7 +123,8 @@ int doctor(const Program& program, const Options& options) {
     const std::vector<std::string> shown = services.sandbox->describe(stop.get_token());
     for (const std::string& line : shown) text += "  " + line + "\n";
     // Confining a read-only command has no other condition than a working backend.
-    sandbox::Policy probe = agent::policy_of(*services.policy, services.policy->workspace_root);
+    const sandbox::Policy usual = agent::policy_of(*services.policy, services.policy->workspace_root);
+    sandbox::Policy probe = usual;
     probe.mode = sandbox::Mode::read_only;
     const auto confined = services.sandbox->confine({"true"}, probe, "/", stop.get_token());
     if (!confined || confined->backend != "custom") {
@@ -133,7 +134,13 @@ int doctor(const Program& program, const Options& options) {
     program.signals->on_end({});
     if (const int signal = program.signals->first(); signal != 0) return 128 + signal;
     if (confined) {
-      text += fmt::format("  used: {}, {}\n", confined->backend, sandbox::to_string(confined->enforcement));
+      // What is not covered depends on the mode.
+      const auto real = usual.mode == sandbox::Mode::workspace_write
+                            ? services.sandbox->confine({"true"}, usual, "/", stop.get_token())
+                            : confined;
+      const sandbox::Enforcement& enforcement = (real ? real : confined)->enforcement;
+      text += fmt::format("  used: {}, {}\n", confined->backend, sandbox::to_string(enforcement));
+      if (!real) text += fmt::format("  warning: no command runs in this folder: {}\n", real.error().message);
     } else {
       text += fmt::format("  NOT USABLE: {}\n", confined.error().message);
       code = exit_status::sandbox_unavailable;

@@ -47,7 +47,8 @@ class Collector {
       std::sort(list->begin(), list->end());
       list->erase(std::unique(list->begin(), list->end()), list->end());
     }
-    const std::vector<std::string> all = result.kept;
+    std::vector<std::string> all = result.kept;
+    all.insert(all.end(), result.absent.begin(), result.absent.end());
     const auto nested = [&](const std::string& path) {
       return std::any_of(all.begin(), all.end(),
                          [&](const auto& other) { return path != other && path_within(path, other); });

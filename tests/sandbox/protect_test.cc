@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "sandbox/fs.h"
 #include "sandbox/git_folder.h"
 #include "sandbox/local_sandbox.h"
 #include "tests/sandbox/support.h"
