@@ -1,7 +1,9 @@
 // The entries that decide what a call may change: policy, sandbox, shell and file seams.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <chrono>
+#include <optional>
 
 #include "plugins.h"
 #include "sandbox/fs.h"
@@ -38,7 +40,8 @@ std::string read_root(ConfigReader& config, const ConfigureContext& context) {
   return *root;
 }
 
-std::vector<std::string> read_protect(ConfigReader& config) {
+std::optional<std::vector<std::string>> read_protect(ConfigReader& config) {
+  if (!config.has("protect")) return std::nullopt;
   std::vector<std::string> paths = config.strings("protect", {});
   for (const std::string& path : paths) {
     const bool climbs = ("/" + path + "/").find("/../") != std::string::npos;
@@ -48,6 +51,32 @@ std::vector<std::string> read_protect(ConfigReader& config) {
     }
   }
   return paths;
+}
+
+// sockets: {allow: [docker], deny: [ssh-agent, /run/other.sock]}
+sandbox::SocketRules read_sockets(ConfigReader& config) {
+  sandbox::SocketRules rules;
+  std::optional<ConfigReader> sockets = config.map("sockets");
+  if (!sockets) return rules;
+  const auto kind_of = [&](const char* key, const std::string& name) {
+    const auto kind = sandbox::parse_socket_kind(name);
+    if (!kind) {
+      sockets->fault(key, fmt::format("`{}` is no kind of socket; `{}` takes {}", name, key,
+                                      fmt::join(sandbox::socket_kind_names(), ", ")));
+    }
+    return kind;
+  };
+  for (const std::string& name : sockets->strings("allow", {}))
+    if (const auto kind = kind_of("allow", name)) std::erase(rules.masked, *kind);
+  for (const std::string& name : sockets->strings("deny", {})) {
+    if (!name.empty() && name.front() == '/') {
+      rules.paths.push_back(name);
+    } else if (const auto kind = kind_of("deny", name)) {
+      rules.masked.push_back(*kind);
+    }
+  }
+  sockets->finish();
+  return rules;
 }
 
 // The reference once kept these on the shell. One policy, one owner: the shell and the file fence must not drift apart.
@@ -101,7 +130,7 @@ agent::Plugin sandbox_policy() {
     defaults.mode = context.overrides.mode.value_or(sandbox::parse_mode(mode).value_or(sandbox::Mode::read_only));
     defaults.workspace_root = read_root(config, context);
     defaults.protect = read_protect(config);
-    config.refuse("sockets", "`sockets` is not governed by any backend of this version; delete the key");
+    defaults.sockets = read_sockets(config);
     return [defaults](Services& services) -> base::Result<void> {
       services.policy = defaults;
       return {};

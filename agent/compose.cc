@@ -272,7 +272,7 @@ Composition compose(const base::ConfigFile& file, const std::vector<Plugin>& plu
                     base::World world) {
   Composition composition;
   composition.services.world = std::move(world);
-  composition.services.host = sandbox::read_host(context.state_dir);
+  composition.services.host = sandbox::read_host(context.state_dir, context.config_dir, context.config_file);
   Composer composer(file, plugins, composition);
   composer.configure(context);
   composer.match();

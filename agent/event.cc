@@ -150,7 +150,9 @@ Json json_of(const llm::Usage& usage) {
 
 // One overload per payload, so that a new one does not compile until it is here.
 Json data(const event::Header& e) {
-  return {{"id", e.id}, {"cwd", e.cwd}, {"created", e.created}, {"version", e.version}};
+  Json header{{"id", e.id}, {"cwd", e.cwd}, {"created", e.created}, {"version", e.version}};
+  if (!e.worktree.empty()) header["worktree"] = e.worktree;
+  return header;
 }
 
 Json data(const event::InboxSpliced& e) {

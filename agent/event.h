@@ -45,6 +45,9 @@ namespace event {
 struct Header {
   std::string id, cwd, created;
   int version = 1;
+  // sandbox::linked_worktree(cwd) before anything ran in it; "" = none. Settled here and never again: later a `.git`
+  // file may be the work of a command.
+  std::string worktree{};
 };
 struct InboxItem {
   std::string id;

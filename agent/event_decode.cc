@@ -153,6 +153,7 @@ Payload read_header(Fields& f) {
   e.id = f.text("id");
   e.cwd = f.text("cwd");
   e.created = f.text("created");
+  e.worktree = f.text_or_empty("worktree");
   const std::int64_t version = f.integer("version");
   if (version != 1 && f.fault().empty()) {
     f.fault() = fmt::format("version {} of the log is not known to this program; use a newer one", version);

@@ -46,6 +46,7 @@ struct Overrides {
 struct ConfigureContext {
   base::ConfigWorld world;
   std::string state_dir;
+  std::string config_dir, config_file;  // the user's folder of compositions, and the one in use; "" = none
   std::string call_init, landlock_run;  // absolute; "" when not found
   Overrides overrides;
   std::string entry_id;  // of the entry being configured; set by compose()

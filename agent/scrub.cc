@@ -57,7 +57,7 @@ void fix(std::vector<ContentBlock>& content) {
 }
 
 struct Scrub {
-  void operator()(event::Header& e) const { fix(e.id), fix(e.cwd), fix(e.created); }
+  void operator()(event::Header& e) const { fix(e.id), fix(e.cwd), fix(e.created), fix(e.worktree); }
   void operator()(event::InboxSpliced& e) const {
     for (event::InboxItem& item : e.added) fix(item.id), fix(item.content), fix(item.source);
     for (std::string& id : e.removed) fix(id);

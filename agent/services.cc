@@ -48,18 +48,31 @@ std::string route_missing(const Services& services) {
   return text;
 }
 
-sandbox::Policy resolve_policy(const Services& services, const Session& session) {
+sandbox::Policy policy_of(const PolicyDefaults& defaults, std::string workspace_root) {
   sandbox::Policy policy;
-  policy.session_id = session.id();
-  policy.workspace_root = session.cwd();
-  if (!services.policy) {
-    policy.mode = sandbox::Mode::danger_full_access;
-    return policy;
-  }
-  policy.mode = session.settings().mode.value_or(services.policy->mode);
-  if (policy.workspace_root.empty()) policy.workspace_root = services.policy->workspace_root;
-  policy.protect = services.policy->protect;
+  policy.mode = defaults.mode;
+  policy.workspace_root = std::move(workspace_root);
+  policy.protect = defaults.protect;
+  policy.sockets = defaults.sockets;
   return policy;
+}
+
+sandbox::Policy resolve_policy(const std::optional<PolicyDefaults>& defaults, const Session& session) {
+  sandbox::Policy policy;
+  if (defaults) {
+    policy = policy_of(*defaults, session.cwd().empty() ? defaults->workspace_root : session.cwd());
+    policy.mode = session.settings().mode.value_or(defaults->mode);
+    if (!session.cwd().empty()) policy.worktree = session.worktree();
+  } else {
+    policy.mode = sandbox::Mode::danger_full_access;
+    policy.workspace_root = session.cwd();
+  }
+  policy.session_id = session.id();
+  return policy;
+}
+
+sandbox::Policy resolve_policy(const Services& services, const Session& session) {
+  return resolve_policy(services.policy, session);
 }
 
 }  // namespace agent

@@ -24,8 +24,11 @@ namespace agent {
 struct PolicyDefaults {
   sandbox::Mode mode = sandbox::Mode::read_only;
   std::string workspace_root;
-  std::vector<std::string> protect;
+  std::optional<std::vector<std::string>> protect;  // absent: the default list
+  sandbox::SocketRules sockets{};
 };
+// What a call gets under these defaults.
+sandbox::Policy policy_of(const PolicyDefaults& defaults, std::string workspace_root);
 
 struct Preset {
   std::string id;
@@ -92,5 +95,6 @@ const llm::Route* choose_route(const Services& services);  // null: none ready; 
 std::string route_missing(const Services& services);       // what to set
 // Approved one-shot mode > last event of the session > default; the session's cwd > the configured root.
 sandbox::Policy resolve_policy(const Services& services, const Session& session);
+sandbox::Policy resolve_policy(const std::optional<PolicyDefaults>& defaults, const Session& session);
 
 }  // namespace agent

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/text.h"
+#include "sandbox/git_folder.h"
 
 namespace agent {
 
@@ -55,7 +56,7 @@ struct Session::State {
 
   base::World world;
   std::unique_ptr<LogFile> file;
-  std::string id, cwd;
+  std::string id, cwd, worktree;
 
   // The session mutex: number, write, observers in order. Taken before `mutex` and before any queue's.
   base::Mutex order_mutex;
@@ -86,7 +87,10 @@ base::Result<std::shared_ptr<Session>> Session::create(const LogOptions& options
   auto file = LogFile::create(options.root, cwd_slug(*canonical), state.id);
   if (!file) return tl::unexpected<base::Error>(file.error());
   state.file = std::move(*file);
-  if (auto good = session->append(event::Header{state.id, state.cwd, state.world.now()}); !good) {
+  event::Header header{state.id, state.cwd, state.world.now()};
+  if (const std::string worktree = sandbox::linked_worktree(state.cwd); base::valid_utf8(worktree))
+    state.worktree = header.worktree = worktree;
+  if (auto good = session->append(std::move(header)); !good) {
     return tl::unexpected<base::Error>(good.error());
   }
   return session;
@@ -118,6 +122,7 @@ base::Result<std::shared_ptr<Session>> Session::load(const LogOptions& options, 
     state.next_seq = *lines + 1;
     state.id = state.fold.header().id;
     state.cwd = state.fold.header().cwd;
+    state.worktree = state.fold.header().worktree;
     state.observer.on_event = replay;
   }
   if (state.id != id) {
@@ -137,6 +142,7 @@ base::Result<std::shared_ptr<Session>> Session::load(const LogOptions& options, 
 
 const std::string& Session::id() const { return state_->id; }
 const std::string& Session::cwd() const { return state_->cwd; }
+const std::string& Session::worktree() const { return state_->worktree; }
 const std::string& Session::folder() const { return state_->file->folder(); }
 const base::World& Session::world() const { return state_->world; }
 

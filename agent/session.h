@@ -63,8 +63,9 @@ class Session {
   ~Session();
 
   const std::string& id() const;
-  const std::string& cwd() const;     // canonical, immutable
-  const std::string& folder() const;  // beside the log: spill files, large contents
+  const std::string& cwd() const;       // canonical, immutable
+  const std::string& worktree() const;  // of the header; immutable
+  const std::string& folder() const;    // beside the log: spill files, large contents
   const base::World& world() const;
 
   // A log that cannot be written fails here, and every later append fails with the same error.

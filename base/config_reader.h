@@ -53,6 +53,7 @@ class ConfigReader {
   std::string choice(std::string_view key, std::string fallback, const std::vector<std::string>& choices);
   std::vector<std::string> strings(std::string_view key, std::vector<std::string> fallback);
   std::vector<std::pair<std::string, std::string>> string_map(std::string_view key);   // in file order
+  std::optional<ConfigReader> map(std::string_view key);                               // its finish() is the caller's
   std::vector<ConfigReader> maps(std::string_view key);                                // a list of maps
   std::vector<std::pair<std::string, ConfigReader>> named_maps(std::string_view key);  // name -> map, in file order
   bool has(std::string_view key) const;

@@ -288,6 +288,16 @@ std::vector<ConfigReader> ConfigReader::maps(std::string_view key) {
   return readers;
 }
 
+std::optional<ConfigReader> ConfigReader::map(std::string_view key) {
+  const Node* value = take(key);
+  if (value == nullptr) return std::nullopt;
+  if (value->kind != Kind::map) {
+    report(value->line, fmt::format("`{}` must be a map, is {}", key, kind_name(*value)));
+    return std::nullopt;
+  }
+  return ConfigReader(std::shared_ptr<const Node>(node_, value), where_, faults_);
+}
+
 std::vector<std::pair<std::string, ConfigReader>> ConfigReader::named_maps(std::string_view key) {
   std::vector<std::pair<std::string, ConfigReader>> readers;
   const Node* value = take(key);

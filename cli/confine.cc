@@ -6,6 +6,7 @@
 #include "cli/output.h"
 #include "cli/program.h"
 #include "cli/signals.h"
+#include "sandbox/git_folder.h"
 
 namespace cli {
 
@@ -22,10 +23,9 @@ int confine(const Program& program, const Options& options) {
     note("acp-agent confine: " + (cwd ? root.error().message : cwd.error().message));
     return exit_status::usage;
   }
-  sandbox::Policy policy;
-  policy.mode = options.mode.value_or(services.policy->mode);
-  policy.workspace_root = *root;
-  policy.protect = services.policy->protect;
+  sandbox::Policy policy = agent::policy_of(*services.policy, *root);
+  policy.mode = options.mode.value_or(policy.mode);
+  policy.worktree = sandbox::linked_worktree(*root);
 
   std::stop_source stop;
   program.signals->on_end([stop](int) mutable { stop.request_stop(); });

@@ -10,6 +10,8 @@
 #include "cli/output.h"
 #include "cli/program.h"
 #include "cli/signals.h"
+#include "sandbox/git_folder.h"
+#include "sandbox/protect.h"
 
 namespace cli {
 namespace {
@@ -44,10 +46,26 @@ std::string root_warnings(const sandbox::Policy& policy, const sandbox::Host& ho
   const base::Result<std::vector<std::string>> roots = sandbox::writable_roots(policy, host);
   if (!roots) return text + "  warning: " + roots.error().message + "\n";
   for (const std::string& root : *roots) text += fmt::format("  writable: {}\n", root);
+  const auto guarded = sandbox::protected_paths(policy, *roots, host);
+  if (!guarded) text += "  warning: " + guarded.error().message + "\n";
+  if (guarded) {
+    for (const std::string& path : guarded->kept) text += fmt::format("  read-only: {}\n", path);
+    for (const std::string& path : guarded->links)
+      text += fmt::format("  warning: {} is a link; what it leads to is protected, the link itself is not\n", path);
+  }
   if (const auto below = sandbox::state_below_roots(*roots, host)) {
     text +=
         fmt::format("  warning: the agent's state ({}) is below a writable root; XDG_STATE_HOME moves it\n", *below);
   }
+  return text;
+}
+
+std::string socket_lines(const sandbox::Policy& policy, const sandbox::Host& host) {
+  if (policy.mode == sandbox::Mode::danger_full_access) return {};
+  std::string text;
+  const sandbox::ControlSockets sockets = sandbox::control_sockets(policy.sockets, host.socket_variables, true);
+  for (const auto* list : {&sockets.folders, &sockets.files})
+    for (const std::string& path : *list) text += fmt::format("  control socket, masked where mounts can: {}\n", path);
   return text;
 }
 
@@ -92,12 +110,12 @@ int doctor(const Program& program, const Options& options) {
   if (!services.policy) {
     text += "sandbox: none composed; commands and file changes run with all your rights\n";
   } else {
-    sandbox::Policy policy;
-    policy.mode = services.policy->mode;
-    policy.workspace_root = services.policy->workspace_root;
+    sandbox::Policy policy = agent::policy_of(*services.policy, services.policy->workspace_root);
+    policy.worktree = sandbox::linked_worktree(policy.workspace_root);
     text += fmt::format("sandbox: {}, workspace root {} (a session's own folder goes first)\n",
                         sandbox::mode_name(policy.mode), policy.workspace_root);
     text += root_warnings(policy, services.host);
+    text += socket_lines(policy, services.host);
   }
   if (services.sandbox) {
     std::stop_source stop;
@@ -105,8 +123,9 @@ int doctor(const Program& program, const Options& options) {
     const std::vector<std::string> shown = services.sandbox->describe(stop.get_token());
     for (const std::string& line : shown) text += "  " + line + "\n";
     // Confining a read-only command has no other condition than a working backend.
-    sandbox::Policy probe;
-    probe.workspace_root = services.policy->workspace_root;
+    const sandbox::Policy usual = agent::policy_of(*services.policy, services.policy->workspace_root);
+    sandbox::Policy probe = usual;
+    probe.mode = sandbox::Mode::read_only;
     const auto confined = services.sandbox->confine({"true"}, probe, "/", stop.get_token());
     if (!confined || confined->backend != "custom") {
       for (const std::string& line : other_backends(program, options, shown, stop.get_token()))
@@ -115,7 +134,13 @@ int doctor(const Program& program, const Options& options) {
     program.signals->on_end({});
     if (const int signal = program.signals->first(); signal != 0) return 128 + signal;
     if (confined) {
-      text += fmt::format("  used: {}, {}\n", confined->backend, sandbox::to_string(confined->enforcement));
+      // What is not covered depends on the mode.
+      const auto real = usual.mode == sandbox::Mode::workspace_write
+                            ? services.sandbox->confine({"true"}, usual, "/", stop.get_token())
+                            : confined;
+      const sandbox::Enforcement& enforcement = (real ? real : confined)->enforcement;
+      text += fmt::format("  used: {}, {}\n", confined->backend, sandbox::to_string(enforcement));
+      if (!real) text += fmt::format("  warning: no command runs in this folder: {}\n", real.error().message);
     } else {
       text += fmt::format("  NOT USABLE: {}\n", confined.error().message);
       code = exit_status::sandbox_unavailable;

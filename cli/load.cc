@@ -17,6 +17,8 @@ std::string current_folder() {
   return path ? std::string(path.get()) : std::string();
 }
 
+std::string absolute(const std::string& path) { return path.front() == '/' ? path : current_folder() + "/" + path; }
+
 std::string executable() {
   std::string path(4096, '\0');
   const ssize_t size = readlink("/proc/self/exe", path.data(), path.size());
@@ -58,6 +60,8 @@ Loaded load(const Program& program, const Options& options, const agent::Overrid
     return loaded;
   }
   loaded.source = *source;
+  context.config_dir = config_folder(env);
+  if (access(loaded.source.name.c_str(), F_OK) == 0) context.config_file = absolute(loaded.source.name);
   loaded.file = base::parse_config(loaded.source.name, loaded.source.text, context.world);
   loaded.composition = agent::compose(loaded.file, program.plugins, context, base::real_world());
   forget_keys(loaded.composition.services);

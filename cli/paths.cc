@@ -55,6 +55,11 @@ std::string state_folder(const Env& env) {
   return folder.empty() ? "" : folder + "/acp-agent";
 }
 
+std::string config_folder(const Env& env) {
+  const std::string folder = xdg_folder(env, "XDG_CONFIG_HOME", "/.config");
+  return folder.empty() ? "" : folder + "/acp-agent";
+}
+
 base::Result<ConfigSource> find_config(const std::string& option, const Env& env, const std::string& executable) {
   if (!option.empty()) return read_config(option);
   if (const auto named = env("ACP_AGENT_CONFIG"); named && !named->empty()) {
@@ -68,9 +73,7 @@ base::Result<ConfigSource> find_config(const std::string& option, const Env& env
     return read_config(*named);
   }
   std::vector<std::string> candidates;
-  if (const std::string folder = xdg_folder(env, "XDG_CONFIG_HOME", "/.config"); !folder.empty()) {
-    candidates.push_back(folder + "/acp-agent/cordis.yml");
-  }
+  if (const std::string folder = config_folder(env); !folder.empty()) candidates.push_back(folder + "/cordis.yml");
   if (const std::size_t slash = executable.rfind('/'); slash != std::string::npos) {
     candidates.push_back(executable.substr(0, slash) + "/../share/acp-agent/cordis.yml");
   }

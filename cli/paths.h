@@ -17,6 +17,8 @@ std::string home_folder(const Env& env);  // $HOME, else the password database; 
 std::string state_folder(
     const Env& env);  // $XDG_STATE_HOME/acp-agent, else ~/.local/state/acp-agent; "" without a home
 
+std::string config_folder(const Env& env);  // $XDG_CONFIG_HOME/acp-agent, else ~/.config/acp-agent; "" without a home
+
 struct ConfigSource {
   std::string name;  // the file's path, or "(built in) cordis.yml"
   std::string text;

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "sandbox/fs_posix.h"
+#include "sandbox/protect.h"
 
 namespace sandbox {
 namespace {
@@ -60,10 +61,11 @@ class FencedFs : public Fs {
     if (root == roots->end()) return denied("");
     if (!host_.state_dir.empty() && path_within(target, host_.state_dir))
       return denied(": it is the agent's own state");
-    for (const std::string& entry : policy.protect) {
-      const auto kept = canonical_target((std::filesystem::path(policy.workspace_root) / entry).string());
-      if (!kept) return tl::unexpected(kept.error());
-      if (path_within(target, *kept)) return denied(": " + entry + " is protected");
+    const auto guarded = protected_paths(policy, *roots, host_);
+    if (!guarded) return tl::unexpected(guarded.error());
+    for (const auto* list : {&guarded->kept, &guarded->absent}) {
+      for (const std::string& path : *list)
+        if (path_within(target, path)) return denied(": " + path + " is protected");
     }
     return *root;
   }

@@ -7,7 +7,9 @@
 #include <optional>
 
 #include "base/mutex.h"
+#include "sandbox/git_folder.h"
 #include "sandbox/probe.h"
+#include "sandbox/protect.h"
 
 namespace sandbox {
 
@@ -61,7 +63,7 @@ class LocalSandbox final : public Sandbox {
     if (!roots) return tl::unexpected(roots.error());
     if (state_below_roots(*roots, options_.host)) {
       // A folder that is not there cannot be protected: the command could make it.
-      make_state_folder();
+      make_folder(options_.host.state_dir);
       const auto state = canonical_path(options_.host.state_dir);
       if (!state || *state != options_.host.state_dir) {
         return base::fail(ErrorCode::sandbox_unavailable,
@@ -70,14 +72,18 @@ class LocalSandbox final : public Sandbox {
                               "or reached through a link): set XDG_STATE_HOME to another folder");
       }
     }
-    auto read_only = read_only_paths(policy, *roots);
-    if (!read_only) return tl::unexpected(read_only.error());
-    ProfileInput input{policy, *roots, cwd, options_.host, {}, false, argv, std::move(*read_only)};
-    if (!options_.runner_command.empty()) return confine_with_custom_runner(input);
-    auto verdict = settle(stop);
-    if (!verdict) return tl::unexpected(verdict.error());
-    if (!verdict->backend) return base::fail(ErrorCode::sandbox_unavailable, unavailable_text(*verdict));
-    return confine_with(*verdict, input);
+    // The same for the folder whose cordis.yml the next process would obey.
+    if (below_any(options_.host.config_dir, *roots)) make_folder(options_.host.config_dir);
+    auto guarded = protected_paths(policy, *roots, options_.host);
+    if (!guarded) return tl::unexpected(guarded.error());
+    ProfileInput input{policy,         *roots, cwd, options_.host, {}, false, argv, read_only_paths(*guarded, *roots),
+                       guarded->absent};
+    input.masked = control_sockets(policy.sockets, options_.host.socket_variables, false);
+    auto confined = confine_backend(input, *guarded, stop);
+    if (!confined) return confined;
+    for (const std::string& path : guarded->absent)
+      if (access(path.substr(0, path.rfind('/')).c_str(), F_OK) == 0) confined->absent.push_back(path);
+    return confined;
   }
 
   void report_runner_failure() override {
@@ -202,12 +208,42 @@ class LocalSandbox final : public Sandbox {
     if (!supervised(backend, verdict)) return std::nullopt;
     base::Supervision rules;
     rules.roots = input.roots;
-    rules.kept = input.read_only;
+    if (backend == Backend::bwrap) rules.kept = input.read_only;  // Landlock alone does not hold them
     if (auto state = state_below_roots(input.roots, options_.host)) rules.kept.push_back(*state);
     rules.quiet = {"/dev/tty", "/dev/null"};  // a shell tries its terminal at every start
     if (backend == Backend::bwrap) rules.quiet.insert(rules.quiet.end(), {"/dev/pts", "/dev/ptmx", "/dev/shm"});
     rules.enforce_metadata = backend == Backend::landlock;
     return rules;
+  }
+
+  base::Result<ConfinedArgv> confine_backend(const ProfileInput& input, const Protected& guarded,
+                                             std::stop_token stop) {
+    if (!options_.runner_command.empty()) return confine_with_custom_runner(input);
+    auto verdict = settle(stop);
+    if (!verdict) return tl::unexpected(verdict.error());
+    if (!verdict->backend) return base::fail(ErrorCode::sandbox_unavailable, unavailable_text(*verdict));
+    auto confined = confine_with(*verdict, input);
+    if (confined) limit_to(*verdict, input, guarded, confined->enforcement);
+    return confined;
+  }
+
+  // What the backend leaves open of this one policy.
+  void limit_to(const Verdict& verdict, const ProfileInput& input, const Protected& guarded,
+                Enforcement& enforcement) const {
+    std::vector<std::string>& open = enforcement.not_covered;
+    const bool mounts = verdict.backend == Backend::bwrap;
+    if (verdict.backend == Backend::landlock && input.policy.mode == Mode::workspace_write &&
+        (!input.policy.protect || !guarded.kept.empty()))
+      open.emplace_back("protected paths not covered");
+    if (mounts && !guarded.links.empty())
+      open.push_back("a protected path is a link: " + guarded.links.front() +
+                     (guarded.links.size() > 1 ? " and more" : ""));
+    // Names outside the file system are kept apart by Landlock from ABI 6 on.
+    const ControlSockets sockets =
+        control_sockets(input.policy.sockets, input.host.socket_variables, verdict.backend == Backend::landlock);
+    const bool named = !mounts && !(sockets.files.empty() && sockets.folders.empty());
+    if (named || (sockets.abstract && verdict.abi < 6)) open.emplace_back("control sockets reachable");
+    if (!open.empty()) enforcement.coverage = Coverage::partial;
   }
 
   static Enforcement enforcement(Backend backend, const Verdict& verdict, Mode mode) {
@@ -247,11 +283,11 @@ class LocalSandbox final : public Sandbox {
                                 "protect it: set XDG_STATE_HOME to a folder outside " +
                                 input.policy.workspace_root);
         }
-        if (!input.policy.protect.empty() && input.policy.mode == Mode::workspace_write) {
+        if (input.policy.protect && !input.policy.protect->empty() && input.policy.mode == Mode::workspace_write) {
           return base::fail(ErrorCode::sandbox_unavailable,
                             "`protect` needs bwrap: Landlock alone cannot keep paths inside a writable root read-only");
         }
-        for (const std::string& path : input.read_only) {
+        for (const std::string& path : own_helpers(input.roots)) {
           if (!path_within(path, input.roots.front())) continue;
           return base::fail(ErrorCode::sandbox_unavailable,
                             "the agent's helper " + path +
@@ -268,11 +304,17 @@ class LocalSandbox final : public Sandbox {
         confined.status = StatusChannel::none;
         break;
     }
-    confined.argv = backend_argv(backend, verdict, input);
-    confined.backend = backend_name(backend);
-    confined.supervision = supervision(backend, verdict, input);
-    confined.enforcement = enforcement(backend, verdict, input.policy.mode);
     confined.roots = input.roots;
+    // What bwrap holds read-only in the folder of all worktrees decides where other worktrees look for hooks.
+    if (backend == Backend::landlock && !input.policy.worktree.empty())
+      std::replace(confined.roots.begin(), confined.roots.end(), worktrees_folder(input.policy.worktree),
+                   input.policy.worktree);
+    ProfileInput own = input;
+    own.roots = confined.roots;
+    confined.argv = backend_argv(backend, verdict, own);
+    confined.backend = backend_name(backend);
+    confined.supervision = supervision(backend, verdict, own);
+    confined.enforcement = enforcement(backend, verdict, input.policy.mode);
     return confined;
   }
 
@@ -292,39 +334,36 @@ class LocalSandbox final : public Sandbox {
     return confined;
   }
 
-  // What must stay as it is below the roots: the policy's protected paths, and the agent's own helpers where somebody
-  // works on the folder they are installed in (the next call would run what this one wrote, unconfined). A link on the
-  // way could be changed between this look and the mount, so it is refused.
-  base::Result<std::vector<std::string>> read_only_paths(const Policy& policy,
-                                                         const std::vector<std::string>& roots) const {
+  // The agent's own helpers where somebody works on the folder they are installed in: the next call would run what this
+  // one wrote, unconfined.
+  std::vector<std::string> own_helpers(const std::vector<std::string>& roots) const {
     std::vector<std::string> paths;
-    if (policy.mode != Mode::workspace_write) return paths;
-    for (const std::string& entry : policy.protect) {
-      const std::string path = roots.front() + "/" + entry;
-      const auto real = canonical_path(path);
-      if (!real && real.error().code == ErrorCode::not_found) {
-        struct stat info {};
-        if (lstat(path.c_str(), &info) != 0) continue;  // nothing there to protect
-      }
-      if (!real || (*real != path && *real + "/" != path)) {
-        return base::fail(
-            ErrorCode::sandbox_unavailable,
-            "the protected path " + entry + " is, or is reached through, a link: name the real path in `protect`");
-      }
-      paths.push_back(*real);
-    }
     for (const std::string& helper : {options_.launcher, options_.call_init}) {
       const auto real = canonical_path(helper);
-      if (!real) continue;
-      if (std::any_of(roots.begin(), roots.end(), [&](const auto& root) { return path_within(*real, root); }))
-        paths.push_back(*real);
+      if (real && below_any(*real, roots)) paths.push_back(*real);
     }
     return paths;
   }
 
-  void make_state_folder() const {
-    for (std::size_t end = options_.host.state_dir.find('/', 1);; end = options_.host.state_dir.find('/', end + 1)) {
-      mkdir(options_.host.state_dir.substr(0, end).c_str(), 0700);
+  // What a command without capabilities cannot reach it cannot change, and bwrap fails on it.
+  std::vector<std::string> read_only_paths(const Protected& guarded, const std::vector<std::string>& roots) const {
+    std::vector<std::string> paths;
+    for (const std::string& path : guarded.kept)
+      if (reachable_without_capabilities(path)) paths.push_back(path);
+    if (roots.empty()) return paths;
+    const std::vector<std::string> helpers = own_helpers(roots);
+    paths.insert(paths.end(), helpers.begin(), helpers.end());
+    return paths;
+  }
+
+  static bool below_any(const std::string& path, const std::vector<std::string>& roots) {
+    return !path.empty() &&
+           std::any_of(roots.begin(), roots.end(), [&](const auto& root) { return path_within(path, root); });
+  }
+
+  static void make_folder(const std::string& folder) {
+    for (std::size_t end = folder.find('/', 1);; end = folder.find('/', end + 1)) {
+      mkdir(folder.substr(0, end).c_str(), 0700);
       if (end == std::string::npos) return;
     }
   }

@@ -41,8 +41,10 @@ struct ProfileInput {
   bool supervised = false;  // the launcher's filter has a listener
   std::vector<std::string> argv;
   // Existing canonical paths that stay read-only although they lie below a root: protected paths, the agent's helpers.
-  // The state folder needs no entry. bwrap only; Landlock cannot take away what a rule above it grants.
+  // The state folder needs no entry. Not Landlock, which cannot take away what a rule above it grants.
   std::vector<std::string> read_only{};
+  std::vector<std::string> absent{};  // names that must not be made: Seatbelt alone can hold them
+  ControlSockets masked{};            // bwrap only
 };
 std::vector<std::string> bwrap_argv(const std::string& bwrap, const ProfileInput& input);
 std::vector<std::string> landlock_argv(const ProfileInput& input);

@@ -9,6 +9,8 @@
 #include <climits>
 #include <cstdlib>
 
+#include "sandbox/git_folder.h"
+
 namespace sandbox {
 
 namespace {
@@ -70,12 +72,15 @@ std::optional<Mode> parse_mode(std::string_view name) {
   return std::nullopt;
 }
 
-Host read_host(const std::string& state_dir) {
+Host read_host(const std::string& state_dir, const std::string& config_dir, const std::string& config_file) {
   Host host;
   host.home = home_folder();
   if (const char* tmpdir = std::getenv("TMPDIR"); tmpdir != nullptr) host.tmpdir = tmpdir;
   auto canonical = canonical_target(state_dir);
   host.state_dir = canonical ? *canonical : state_dir;
+  if (auto folder = canonical_target(config_dir)) host.config_dir = *folder;
+  host.config_file = canonical_or_empty(config_file);
+  host.socket_variables = read_socket_variables();
   return host;
 }
 
@@ -160,10 +165,14 @@ base::Result<std::vector<std::string>> writable_roots(const Policy& policy, cons
                                                                 ": start the session in a project folder");
   }
   roots.push_back(*workspace);
-  for (const std::string& temp : {canonical_or_empty(std::string(temp_root)), canonical_or_empty(host.tmpdir)}) {
-    const bool covered =
-        std::any_of(roots.begin(), roots.end(), [&](const auto& root) { return path_within(temp, root); });
-    if (!covered && acceptable_temp(temp, host)) roots.push_back(temp);
+  const auto covered = [&](const std::string& path) {
+    return std::any_of(roots.begin(), roots.end(), [&](const auto& root) { return path_within(path, root); });
+  };
+  for (const std::string& temp : {canonical_or_empty(std::string(temp_root)), canonical_or_empty(host.tmpdir)})
+    if (!covered(temp) && acceptable_temp(temp, host)) roots.push_back(temp);
+  if (!policy.worktree.empty() && linked_worktree(*workspace) == policy.worktree) {
+    for (const std::string& folder : worktree_roots(policy.worktree))
+      if (!covered(folder) && canonical_or_empty(folder) == folder) roots.push_back(folder);
   }
   return roots;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "sandbox/sockets.h"
 
 namespace sandbox {
 
@@ -23,7 +24,12 @@ struct Policy {
   Mode mode = Mode::read_only;
   std::string workspace_root;  // canonical, absolute
   std::string session_id;
-  std::vector<std::string> protect;  // workspace-relative paths kept read-only in workspace-write
+  // Workspace-relative paths kept read-only in workspace-write; absent: the default list of protect.h.
+  std::optional<std::vector<std::string>> protect;
+  SocketRules sockets;
+  // linked_worktree(workspace_root) as it was when the session began, "" = none. Its repository's folders for commits
+  // are writable too, for as long as the same still holds.
+  std::string worktree;
 };
 
 // Facts of this host and process that the roots depend on; read once at start.
@@ -31,8 +37,11 @@ struct Host {
   std::string home;       // "" when unknown
   std::string tmpdir;     // $TMPDIR, "" when unset
   std::string state_dir;  // the agent's state folder (may not exist yet), canonical as far as it exists
+  // The user's folder for the agent's compositions (may not exist), and the composition in use; "" = none.
+  std::string config_dir{}, config_file{};
+  Variables socket_variables{};
 };
-Host read_host(const std::string& state_dir);
+Host read_host(const std::string& state_dir, const std::string& config_dir = "", const std::string& config_file = "");
 
 // realpath with `..` resolved after links; not_found / fs_permission_denied as they are.
 base::Result<std::string> canonical_path(const std::string& path);
@@ -41,9 +50,9 @@ base::Result<std::string> canonical_target(const std::string& absolute_path);
 bool path_within(std::string_view path, std::string_view root);  // both canonical; true for the root itself
 
 // One world: every backend profile and the in-process fence take their writable set from here.
-// read-only: none. workspace-write: workspace root, /tmp, $TMPDIR; canonical, existing, deduplicated; /tmp and $TMPDIR
-// are dropped if missing, `/`, $HOME, or an ancestor of the agent's state. A workspace root of `/` is refused
-// (sandbox_unavailable). danger-full-access never comes here.
+// read-only: none. workspace-write: workspace root (first), /tmp, $TMPDIR, of a linked worktree what its commits write;
+// canonical, existing, deduplicated; /tmp and $TMPDIR are dropped if missing, `/`, $HOME, or an ancestor of the agent's
+// state. A workspace root of `/` is refused (sandbox_unavailable). danger-full-access never comes here.
 base::Result<std::vector<std::string>> writable_roots(const Policy& policy, const Host& host);
 // The state folder when it lies below a writable root: a backend must re-bind it read-only or refuse.
 std::optional<std::string> state_below_roots(const std::vector<std::string>& roots, const Host& host);

@@ -5,6 +5,7 @@
 // --chdir.
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <map>
 
 #include "sandbox/local_sandbox.h"
@@ -79,6 +80,9 @@ std::vector<std::string> bwrap_argv(const std::string& bwrap, const ProfileInput
   append(argv, {"--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"});
   if (exists("/proc/sysrq-trigger")) append(argv, {"--ro-bind", "/proc/sysrq-trigger", "/proc/sysrq-trigger"});
   for (const auto& [path, writable] : mounts_of(input)) append(argv, {writable ? "--bind" : "--ro-bind", path, path});
+  // An empty folder, read-only, so that what is written there is refused and not lost; a device no socket call takes.
+  for (const std::string& path : input.masked.folders) append(argv, {"--tmpfs", path, "--remount-ro", path});
+  for (const std::string& path : input.masked.files) append(argv, {"--ro-bind", "/dev/null", path});
   append(argv, {"--chdir", input.cwd});
   if (input.launcher.empty()) {
     append(argv, {"--json-status-fd", "3", "--"});
@@ -110,6 +114,13 @@ std::string seatbelt_profile(const ProfileInput& input) {
     profile += "(allow file-write* (subpath " + seatbelt_string(root) + "))\n";
   if (auto state = state_below_roots(input.roots, input.host))
     profile += "(deny file-write* (subpath " + seatbelt_string(*state) + "))\n";
+  for (const auto* list : {&input.read_only, &input.absent})
+    for (const std::string& path : *list) profile += "(deny file-write* (subpath " + seatbelt_string(path) + "))\n";
+  // Rules go by path: a folder above them that moves away takes what is in it out of their reach.
+  for (const auto& [path, writable] : mounts_of(input)) {
+    if (writable && std::find(input.roots.begin(), input.roots.end(), path) == input.roots.end())
+      profile += "(deny file-write-unlink (literal " + seatbelt_string(path) + "))\n";
+  }
   return profile;
 }
 

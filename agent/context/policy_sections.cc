@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "agent/context/context.h"
+#include "sandbox/git_folder.h"
+#include "sandbox/protect.h"
 
 namespace agent {
 namespace {
@@ -15,12 +17,19 @@ std::string join(const std::vector<std::string>& items) {
 
 std::string workspace_text(const sandbox::Policy& policy, const sandbox::Host& host) {
   std::string text = "File sandbox mode: workspace-write. ";
-  const auto roots = sandbox::writable_roots(policy, host);
+  auto roots = sandbox::writable_roots(policy, host);
+  // The folders of a linked worktree's repository are many, and of interest to git alone.
+  std::size_t of_git = 0;
+  if (roots && !policy.worktree.empty()) {
+    const std::vector<std::string> git = sandbox::worktree_roots(policy.worktree);
+    of_git = std::erase_if(
+        *roots, [&](const std::string& root) { return std::find(git.begin(), git.end(), root) != git.end(); });
+  }
   text += roots ? fmt::format("Files can be changed below {}; changes elsewhere are denied.", join(*roots))
                 : fmt::format("No folder is writable here: {}.", roots.error().message);
-  if (roots && !policy.protect.empty()) {
-    text += fmt::format(" Read-only inside {}: {}.", policy.workspace_root, join(policy.protect));
-  }
+  if (of_git > 0) text += " Git can commit to the repository of this linked worktree.";
+  if (const std::string words = sandbox::protected_words(policy); roots && !words.empty())
+    text += fmt::format(" Read-only in the workspace: {}.", words);
   if (!host.home.empty() && policy.workspace_root == host.home) {
     text += " The workspace is the user's whole home folder: be careful.";
   }
@@ -46,11 +55,7 @@ ContextSection sandbox_policy_section(const Services& services) {
   section.text = [defaults = services.policy, host = services.host,
                   limits = confined_part(services)](const Session& session) -> std::string {
     if (!defaults || !limits) return "File sandbox: none. Changes to files are not confined.";
-    sandbox::Policy policy;
-    policy.mode = session.settings().mode.value_or(defaults->mode);
-    policy.workspace_root = session.cwd().empty() ? defaults->workspace_root : session.cwd();
-    policy.session_id = session.id();
-    policy.protect = defaults->protect;
+    const sandbox::Policy policy = resolve_policy(defaults, session);
     switch (policy.mode) {
       case sandbox::Mode::read_only:
         return std::string(

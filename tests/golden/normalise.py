@@ -19,6 +19,16 @@ RUNNERS = {
     "landlock": {"denial": "Permission denied", "backend": "landlock", "enforcement": "full"},
     None: {},
 }
+# What Landlock alone leaves open by the mode, and by what runs on this machine; not in the runner's words above.
+OPEN_HERE = ("protected paths not covered", "control sockets reachable")
+
+
+def without_open_here(text):
+    """An enforcement text without the parts that differ by mode and machine."""
+    if not (text.startswith("partial (") and text.endswith(")")):
+        return text
+    parts = [part for part in text[len("partial ("):-1].split("; ") if part not in OPEN_HERE]
+    return f"partial ({'; '.join(parts)})" if parts else "full"
 
 
 # What the model is told of the machine.
@@ -38,8 +48,10 @@ class Names:
         text = TIME.sub("{time}", text)
         if "denial" in self.runner:
             text = text.replace(self.runner["denial"], "{denial}")
-        if "enforcement" in self.runner and text == self.runner["enforcement"]:
-            text = "{enforcement}"
+        if "enforcement" in self.runner:
+            said = without_open_here(text) if self.runner["backend"] == "landlock" else text
+            if said == self.runner["enforcement"]:
+                text = "{enforcement}"
         if "backend" in self.runner and text == self.runner["backend"]:
             text = "{backend}"
         return text
