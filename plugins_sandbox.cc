@@ -147,6 +147,8 @@ agent::Plugin sandbox_local() {
   plugin.configure = [](ConfigReader& config, const ConfigureContext& context) -> Mount {
     sandbox::LocalSandboxOptions options;
     options.chain = config.strings("chain", {});
+    if (config.has("chain") && options.chain.empty())
+      config.fault("chain", "`chain` is empty; name a backend, or delete the key for the platform's own");
     for (const std::string& backend : options.chain) {
       if (backend != "bwrap" && backend != "landlock" && backend != "seatbelt") {
         config.fault("chain", fmt::format("`{}` is no backend; `chain` takes bwrap, landlock, seatbelt", backend));

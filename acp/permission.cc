@@ -3,6 +3,7 @@
 
 #include "acp/bounds.h"
 #include "acp/connection.h"
+#include "base/text.h"
 
 namespace acp {
 namespace {
@@ -11,15 +12,25 @@ using agent::ApprovalOutcome;
 
 constexpr const char* allow_option = "allow-once";
 constexpr const char* reject_option = "reject-once";
-constexpr std::size_t reason_bytes = 16 * 1024;
+constexpr std::size_t reason_bytes = 16 * 1024, subject_bytes = 64 * 1024;
+
+// All that the answer is about: a title is cut, and what a call names may lead elsewhere. The model words part of it,
+// so nothing in it may redraw or reorder what the user reads.
+std::string question(const agent::ApprovalRequest& request) {
+  std::string text = fit_text(base::without_direction_marks(base::clean_terminal_text(request.reason)), reason_bytes);
+  if (!request.subject.empty())
+    text += "\n\n" + fit_text(base::without_direction_marks(base::clean_terminal_text(request.subject)), subject_bytes);
+  if (!request.grounded) text += "\n\nThis was not denied before in this session: it asks without having tried.";
+  return text;
+}
 
 base::Json permission_params(Connection& connection, const agent::Session& session,
                              const agent::ApprovalRequest& request) {
   const agent::event::ToolCall call{request.call_id, request.tool_name,
                                     request.arguments ? base::dump(*request.arguments) : std::string("{}")};
   base::Json shown = call_members(call, connection.agent.view(call, session.cwd()));
-  shown["content"] = base::Json::array(
-      {{{"type", "content"}, {"content", {{"type", "text"}, {"text", fit_text(request.reason, reason_bytes)}}}}});
+  shown["content"] =
+      base::Json::array({{{"type", "content"}, {"content", {{"type", "text"}, {"text", question(request)}}}}});
   return {{"sessionId", session.id()},
           {"toolCall", std::move(shown)},
           {"options",

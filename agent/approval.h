@@ -18,6 +18,7 @@ struct ApprovalRequest {
   std::string tool_name, call_id;
   base::JsonPtr arguments;  // shown to the user as raw input
   std::string reason;       // "escalate sandbox to <mode>: <justification>"
+  std::string subject;  // what exactly the answer is about: the whole command, the file that would really be changed
   bool grounded = false;
 };
 

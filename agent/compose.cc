@@ -107,11 +107,21 @@ class Composer {
         const base::Error& error = mounted.error();
         fault(items_[i], error.detail.empty() ? error.message : error.message + " (" + error.detail + ")");
       }
+      refuse_second_tools(items_[i], services);
     }
   }
 
  private:
   enum class Visit { no, open, done };
+
+  // The model calls a tool by its name alone.
+  void refuse_second_tools(const Item& item, const Services& services) {
+    for (; tools_seen_ < services.tools.size(); ++tools_seen_) {
+      const std::string name = services.tools[tools_seen_]->spec({}).name;
+      if (!tool_names_.insert(name).second)
+        fault(item, fmt::format("another entry gives the tool `{}` already; delete one of them", name));
+    }
+  }
 
   void fault(const Item& item, std::string text) {
     out_.faults.push_back({file_.file, item.entry->line, std::move(text)});
@@ -201,6 +211,8 @@ class Composer {
   std::vector<Item> items_;
   std::vector<Visit> state_;
   std::vector<std::size_t> path_, order_;
+  std::set<std::string> tool_names_;
+  std::size_t tools_seen_ = 0;
 };
 
 }  // namespace

@@ -112,6 +112,7 @@ tl::expected<Escalation, ToolOutcome> resolve_escalation(const Json& arguments, 
   const std::string& justification = why->get_ref<const std::string&>();
   request.reason =
       fmt::format("escalate sandbox to {}: {}", target, base::ellipsize(justification, justification_limit));
+  request.subject = denied_key;
   request.grounded = context.session.denied_before(tool_name, denied_key);
   const ApprovalService::Decision decision = approval->decide(context.session, request, context.stop);
 

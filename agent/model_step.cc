@@ -43,6 +43,9 @@ class Streaming {
  private:
   void show(LiveDelta::Kind kind, const char* word, std::string_view text, std::string& kept) {
     if (text.empty()) return;
+    // As the log will hold it, or the difference would be sent once more when the answer is whole.
+    std::string scrubbed;
+    if (text.find('\0') != std::string_view::npos) text = scrubbed = base::to_utf8(text);
     kept.append(text);
     setup_.session.delta({kind, message_id_, text});
     if (setup_.services.log && setup_.services.log->chunks) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <charconv>
 #include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,36 @@ namespace {
 // nlohmann's ordered object finds a member by walking it, so reading n members costs n²/2 comparisons. This many take
 // about half a second; one object may have some 20,000 members.
 constexpr std::size_t max_key_comparisons = 200'000'000;
+
+unsigned code_unit(std::string_view text, std::size_t at) {
+  unsigned value = 0;
+  if (at + 6 > text.size() || text[at] != '\\' || text[at + 1] != 'u') return 0;
+  const auto [end, error] = std::from_chars(text.data() + at + 2, text.data() + at + 6, value, 16);
+  return error == std::errc() && end == text.data() + at + 6 ? value : 0;
+}
+
+// Half a character, written as an escape: programs whose strings are UTF-16 send it when they cut one in two, and the
+// parser refuses the whole text for it.
+std::string without_lone_surrogates(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size();) {
+    const unsigned unit = code_unit(text, i);
+    const bool high = unit >= 0xD800 && unit < 0xDC00, low = unit >= 0xDC00 && unit < 0xE000;
+    const unsigned next = high ? code_unit(text, i + 6) : 0;
+    if (high && next >= 0xDC00 && next < 0xE000) {
+      out += text.substr(i, 12);
+      i += 12;
+    } else if (high || low) {
+      out += "\\ufffd";
+      i += 6;
+    } else {
+      const std::size_t length = text[i] == '\\' ? 2 : 1;
+      out += text.substr(i, length);
+      i += length;
+    }
+  }
+  return out;
+}
 
 // What must be known before the real parser runs: how deep the text nests (its destructor recurses), what its objects
 // will cost, and that no NUL is in it (the lexer takes one for the end of the input and would ignore what follows).
@@ -74,6 +105,7 @@ Result<Json> parse_json(std::string_view text) {
   try {
     return Json::parse(text.begin(), text.end());
   } catch (const Json::parse_error& error) {
+    if (const std::string mended = without_lone_surrogates(text); mended != text) return parse_json(mended);
     return fail(ErrorCode::malformed, fmt::format("invalid JSON at byte {}", error.byte), error.what());
   } catch (const Json::exception& error) {  // a number too large for a double
     return fail(ErrorCode::malformed, "invalid JSON: a number is out of range", error.what());

@@ -174,6 +174,20 @@ std::string clean_terminal_text(std::string_view bytes) {
   return TerminalText(text.size()).clean(text);
 }
 
+std::string without_direction_marks(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size();) {
+    utf8proc_int32_t character = -1;
+    const auto* at = reinterpret_cast<const utf8proc_uint8_t*>(text.data() + i);
+    const auto length =
+        std::max<utf8proc_ssize_t>(1, utf8proc_iterate(at, static_cast<utf8proc_ssize_t>(text.size() - i), &character));
+    const bool mark = (character >= 0x202A && character <= 0x202E) || (character >= 0x2066 && character <= 0x2069);
+    out += mark ? std::string_view("\xEF\xBF\xBD") : text.substr(i, static_cast<std::size_t>(length));
+    i += static_cast<std::size_t>(length);
+  }
+  return out;
+}
+
 std::string ellipsize(std::string_view text, std::size_t limit) {
   if (text.size() <= limit) return std::string(text);
   if (limit < ellipsis.size()) return std::string(text.substr(0, border_before(text, limit)));

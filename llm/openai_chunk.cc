@@ -311,6 +311,7 @@ tl::expected<Completion, ModelError> ChunkAssembler::finish(bool cut) {
     const bool whole = is_json_object(call.arguments);
     const bool none = base::trim(call.arguments).empty();
     if (!whole && !none) all_complete = false;
+    if (call.name.empty() && call.id.empty() && none && !at_limit) continue;  // a placeholder, no call
     if (call.name.empty() || (at_limit && !whole)) {
       ++completion.dropped_calls;
       continue;

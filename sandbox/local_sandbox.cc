@@ -159,6 +159,7 @@ class LocalSandbox final : public Sandbox {
                                  std::stop_token stop) const {
     switch (backend) {
       case Backend::seatbelt:
+        if (current_platform() != "darwin") return base::fail(ErrorCode::sandbox_unavailable, "exists on macOS only");
         return {};  // sole candidate on its platform: its own refusal to run is the fail-closed end
       case Backend::bwrap:
         if (found.bwrap.empty())

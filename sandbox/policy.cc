@@ -9,6 +9,7 @@
 #include <climits>
 #include <cstdlib>
 
+#include "base/child.h"
 #include "sandbox/git_folder.h"
 
 namespace sandbox {
@@ -72,6 +73,22 @@ std::optional<Mode> parse_mode(std::string_view name) {
   return std::nullopt;
 }
 
+namespace {
+
+std::vector<std::string> own_files() {
+  std::vector<std::string> files;
+  const std::string program = canonical_or_empty("/proc/self/exe");
+  if (program.empty()) return files;
+  const std::string folder = program.substr(0, program.rfind('/'));
+  for (const std::string& path :
+       {program, base::helper_path("call-init").value_or(""), base::helper_path("landlock-run").value_or(""),
+        canonical_or_empty(folder + "/../share/acp-agent/cordis.yml")})
+    if (!path.empty()) files.push_back(path);
+  return files;
+}
+
+}  // namespace
+
 Host read_host(const std::string& state_dir, const std::string& config_dir, const std::string& config_file) {
   Host host;
   host.home = home_folder();
@@ -80,6 +97,7 @@ Host read_host(const std::string& state_dir, const std::string& config_dir, cons
   host.state_dir = canonical ? *canonical : state_dir;
   if (auto folder = canonical_target(config_dir)) host.config_dir = *folder;
   host.config_file = canonical_or_empty(config_file);
+  host.own_files = own_files();
   host.socket_variables = read_socket_variables();
   return host;
 }

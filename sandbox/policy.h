@@ -39,6 +39,8 @@ struct Host {
   std::string state_dir;  // the agent's state folder (may not exist yet), canonical as far as it exists
   // The user's folder for the agent's compositions (may not exist), and the composition in use; "" = none.
   std::string config_dir{}, config_file{};
+  // The program, its helpers and the composition installed with it: what the next process would run and obey.
+  std::vector<std::string> own_files{};
   Variables socket_variables{};
 };
 Host read_host(const std::string& state_dir, const std::string& config_dir = "", const std::string& config_file = "");

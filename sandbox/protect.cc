@@ -100,9 +100,10 @@ base::Result<Protected> protected_paths(const Policy& policy, const std::vector<
       if (!collector.add(path) && path_within(path, workspace)) collector.result.links.push_back(path);
     }
   }
-  // Whatever the list: the composition decides what the next process runs with which rights.
+  // Whatever the list: these decide what the next process runs with which rights.
   for (const std::string& path : {host.config_file, host.config_dir, host.config_dir + "/cordis.yml"})
     if (!path.empty() && path.front() == '/') collector.add(path);
+  for (const std::string& path : host.own_files) collector.add(path);
   return collector.take();
 }
 

@@ -5,6 +5,7 @@
 
 #include "agent/plugin.h"
 #include "base/text.h"
+#include "sandbox/fs_posix.h"
 #include "tools/file_diff.h"
 #include "tools/tool_text.h"
 
@@ -57,7 +58,7 @@ agent::ToolOutcome change_file(FileTools& tools, const std::string& tool_name, c
   Json facts = {{"mode", sandbox::mode_name(context.policy.mode)}, {"escalated", false}, {"denied", false}};
   const auto path = absolute_path(base::get_string(arguments, "file_path").value_or(""), context.session.cwd());
   if (!path) return failed(path.error(), std::move(facts));
-  const auto target = sandbox::canonical_target(*path);
+  const auto target = sandbox::write_target(*path);
   const std::string key = target ? *target : std::filesystem::path(*path).lexically_normal().string();
   facts["path"] = key;
   facts["denied_key"] = key;
@@ -74,11 +75,20 @@ agent::ToolOutcome change_file(FileTools& tools, const std::string& tool_name, c
   facts["escalated"] = escalation->escalated;
   if (!escalation->outcome.empty()) facts["escalation"] = escalation->outcome;
 
-  auto plan = make_plan(*path);
+  // What was allowed is this file. A link on the way may have been turned meanwhile; from here on none is followed.
+  const std::string& place = escalation->escalated ? key : *path;
+  if (escalation->escalated) {
+    const auto now = sandbox::write_target(*path);
+    if (!now || *now != key)
+      return failed(
+          {base::ErrorCode::busy, "what the path leads to changed while the user was asked; nothing was done", {}},
+          std::move(facts));
+  }
+  auto plan = make_plan(place);
   if (!plan) return failed(plan.error(), std::move(facts));
   if (context.stop.stop_requested())
     return failed({base::ErrorCode::cancelled, "cancelled before anything was changed", {}}, std::move(facts));
-  const auto written = tools.fs->write({*path, plan->bytes, plan->expected_hash}, escalation->policy);
+  const auto written = tools.fs->write({place, plan->bytes, plan->expected_hash}, escalation->policy);
   if (!written) {
     const bool denied = written.error().code == base::ErrorCode::fs_sandbox_denied;
     facts["denied"] = denied;

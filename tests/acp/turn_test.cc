@@ -26,10 +26,11 @@ struct Turns {
   // A tool that asks and says what came of it.
   void add_asking_tool() {
     add_tool("ask", false, [this](const Json& arguments, agent::ToolContext& context) -> agent::ToolOutcome {
-      const auto outcome = harness.services.approval->ask(
-          context.session,
-          {"ask", context.call_id, base::share(arguments), "escalate sandbox to danger-full-access: need it", true},
-          context.stop);
+      const auto outcome =
+          harness.services.approval->ask(context.session,
+                                         {"ask", context.call_id, base::share(arguments),
+                                          "escalate sandbox to danger-full-access: need it", "/real/file", true},
+                                         context.stop);
       return {std::string(agent::name(outcome)), outcome != agent::ApprovalOutcome::allowed_once, nullptr};
     });
   }
@@ -138,16 +139,18 @@ TEST_CASE_METHOD(Turns, "Every answer to a permission request, and what comes of
         "a permission request");
     const std::string call = request["params"]["toolCall"]["toolCallId"];
     if (n == 1) {
-      CHECK(request["params"]["toolCall"] ==
-            Json{{"toolCallId", call},
-                 {"title", "ask x"},
-                 {"kind", "execute"},
-                 {"status", "pending"},
-                 {"locations", {{{"path", cwd + "/file"}, {"line", 1}}}},
-                 {"rawInput", {{"what", "x"}}},
-                 {"content",
-                  {{{"type", "content"},
-                    {"content", {{"type", "text"}, {"text", "escalate sandbox to danger-full-access: need it"}}}}}}});
+      CHECK(
+          request["params"]["toolCall"] ==
+          Json{{"toolCallId", call},
+               {"title", "ask x"},
+               {"kind", "execute"},
+               {"status", "pending"},
+               {"locations", {{{"path", cwd + "/file"}, {"line", 1}}}},
+               {"rawInput", {{"what", "x"}}},
+               {"content",
+                {{{"type", "content"},
+                  {"content",
+                   {{"type", "text"}, {"text", "escalate sandbox to danger-full-access: need it\n\n/real/file"}}}}}}});
       CHECK(request["params"]["options"] ==
             Json{{{"optionId", "allow-once"}, {"name", "Allow once"}, {"kind", "allow_once"}},
                  {{"optionId", "reject-once"}, {"name", "Reject"}, {"kind", "reject_once"}}});

@@ -44,7 +44,7 @@ struct Fixture {
     }
     return list;
   }
-  ApprovalRequest request() { return {"bash", "c1", base::share(Json::object()), "why", false}; }
+  ApprovalRequest request() { return {"bash", "c1", base::share(Json::object()), "why", "", false}; }
 };
 
 }  // namespace

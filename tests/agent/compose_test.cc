@@ -1,6 +1,6 @@
 #include "agent/plugin.h"
 
-#include <catch2/catch.hpp>
+#include "tests/agent/support.h"
 
 namespace {
 
@@ -197,4 +197,19 @@ TEST_CASE("the route: by name when named, else the first that is ready and not c
   services.loop.route = "nowhere";
   CHECK(agent::choose_route(services) == nullptr);
   CHECK(agent::route_missing(services) == "There is no model route `nowhere`; choose one of: recorded, one, two");
+}
+
+TEST_CASE("two entries that give one tool are a fault, not a warning at run time") {
+  Recorder recorder;
+  agent::Plugin tool{"tool", {}, {}, {Seam::tools}, {}};
+  tool.configure = [](base::ConfigReader&, const agent::ConfigureContext&) {
+    return agent::Mount([](agent::Services& services) -> base::Result<void> {
+      services.tools.push_back(std::make_shared<test::LambdaTool>(
+          "twin", true, [](const base::Json&, agent::ToolContext&) { return agent::ToolOutcome{}; }));
+      return {};
+    });
+  };
+  CHECK(texts(compose("- {id: a, name: tool}\n", {tool})).empty());
+  CHECK(texts(compose("- {id: a, name: tool}\n- {id: b, name: tool}\n", {tool})) ==
+        Texts{"c.yml:2: another entry gives the tool `twin` already; delete one of them"});
 }

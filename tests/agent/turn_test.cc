@@ -463,3 +463,17 @@ TEST_CASE("facts of a turn for its answer", "[turn]") {
   end = run({facts({{"sandbox_unavailable", true}}, true), ok("fine")});
   CHECK_FALSE(end.sandbox_unavailable);
 }
+
+TEST_CASE("a NUL in an answer repeats the end of what was shown", "[turn]") {
+  Bench bench;
+  bench.model->then(text(std::string("x\0 costs 5", 10)));
+  auto session = bench.open();
+  std::string shown;
+  Observer observer;
+  observer.on_delta = [&](const LiveDelta& delta) { shown += delta.text; };
+  session->set_observer(observer);
+  bench.prompt(session->id(), "hi");
+  session->set_observer({});
+  CHECK(shown == "x\xEF\xBF\xBD costs 5");
+  CHECK(bench.all<event::AssistantMessage>(*session).at(0).message.text == shown);
+}

@@ -24,6 +24,18 @@ TEST_CASE("parse_json keeps the order of members") {
   CHECK(base::dump(*value) == R"({"z":1,"a":[true,null,"x"],"m":{}})");
 }
 
+TEST_CASE("half of a character costs that character, not the whole text") {
+  CHECK((*base::parse_json(R"({"a":"x\ud83d","b":"\ude00y","c":"\ud83d\ude00","d":"\\ud83d"})"))["a"] ==
+        "x\xEF\xBF\xBD");
+  const auto good = base::parse_json(R"(["\ud83d\ud83d\ude00","\\ud83d","\uDBFFz"])");
+  REQUIRE(good);
+  CHECK((*good)[0] == "\xEF\xBF\xBD\xF0\x9F\x98\x80");
+  CHECK((*good)[1] == "\\ud83d");
+  CHECK((*good)[2] == "\xEF\xBF\xBDz");
+  CHECK_FALSE(base::parse_json(R"(["\ud83d)"));
+  CHECK_FALSE(base::parse_json(R"({"a":"\ud83d" x})"));
+}
+
 TEST_CASE("parse_json names the byte of a fault") {
   const auto value = base::parse_json(R"({"a": nope})");
   REQUIRE_FALSE(value);

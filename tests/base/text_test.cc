@@ -115,3 +115,8 @@ TEST_CASE("HeadTail whose head is exactly full characters keeps the last one") {
   for (int i = 0; i < 5; ++i) kept.append("\xf0\x9f\x98\x80");
   CHECK(kept.text() == "\xf0\x9f\x98\x80\n[\xE2\x80\xA6 12 bytes left out \xE2\x80\xA6]\n\xf0\x9f\x98\x80");
 }
+
+TEST_CASE("text that reorders what is shown is defused, other text is kept") {
+  CHECK(base::without_direction_marks("a\u202Eb\u2066c\u2069d") == "a\uFFFDb\uFFFDc\uFFFDd");
+  CHECK(base::without_direction_marks("\u05D0\u05D1 caf\u00E9 \U0001F600\n") == "\u05D0\u05D1 caf\u00E9 \U0001F600\n");
+}

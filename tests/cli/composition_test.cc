@@ -198,7 +198,7 @@ TEST_CASE("the four entries of the reference are answered entry by entry with wh
 TEST_CASE("every mistake in the settings of an entry is named with its line, all at once") {
   const auto composition = compose(
       "- id: policy\n  name: sandbox-policy\n  config:\n    mode: open\n    workspace_root: relative\n"
-      "    protect: [/etc, ../up, '']\n    sockets: {allow: [dockr]}\n    colour: red\n"                                 // 4-8
+      "    protect: [/etc, ../up, '']\n    sockets: {allow: [dockr]}\n    colour: red\n"                   // 4-8
       "- id: sandbox\n  name: sandbox-local\n  config:\n    chain: [docker]\n    runner_command: [run]\n"  // 9-13
       "    probe_timeout_ms: 0\n"                                                                          // 14
       "- id: bash\n  name: bash-sandbox\n  config:\n    timeout_ms: 700000\n    pass_env: yes\n"           // 15-19
@@ -219,7 +219,8 @@ TEST_CASE("every mistake in the settings of an entry is named with its line, all
         "cordis.yml:6: `protect` takes paths below the workspace root, without `..`; `/etc` is none",
         "cordis.yml:6: `protect` takes paths below the workspace root, without `..`; `../up` is none",
         "cordis.yml:6: `protect` takes paths below the workspace root, without `..`; `` is none",
-        "cordis.yml:7: `dockr` is no kind of socket; `allow` takes docker, podman, containerd, systemd, dbus, tmux, screen, "
+        "cordis.yml:7: `dockr` is no kind of socket; `allow` takes docker, podman, containerd, systemd, dbus, tmux, "
+        "screen, "
         "ssh-agent, x11",
         "cordis.yml:8: unknown key `colour`",
         "cordis.yml:12: `docker` is no backend; `chain` takes bwrap, landlock, seatbelt",

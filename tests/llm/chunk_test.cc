@@ -269,3 +269,12 @@ TEST_CASE("the last event, cut in the middle, is a cut", "[chunk]") {
   REQUIRE_FALSE(result);
   CHECK(result.error().error.code == base::ErrorCode::cut_stream);
 }
+
+TEST_CASE("a placeholder in the list of calls makes a whole answer an incomplete one") {
+  const auto done = assemble({delta(R"("content":"all done","tool_calls":[{"index":0}])"), stop});
+  REQUIRE(done.result);
+  CHECK(done.result->finish == FinishReason::stop);
+  CHECK(done.result->dropped_calls == 0);
+  CHECK(done.result->message.text == "all done");
+  CHECK(assemble({call(R"("index":0,"id":"x")"), stop}).result->dropped_calls == 1);
+}

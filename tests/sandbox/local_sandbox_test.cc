@@ -469,6 +469,18 @@ TEST_CASE("a denied step is told although the command ends well, and a refusal o
   }
 }
 
+TEST_CASE("a backend of another platform is not vouched for") {
+  auto options = options_for("seatbelt");
+  const auto lines = sandbox::make_local_sandbox(options)->describe(never);
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0].rfind("seatbelt: exists on macOS only", 0) == 0);
+  World world;
+  CHECK(sandbox::make_local_sandbox(options)
+            ->confine({"true"}, world.policy(Mode::workspace_write), world.ws, never)
+            .error()
+            .code == base::ErrorCode::sandbox_unavailable);
+}
+
 TEST_CASE("metadata outside cannot be changed under any backend and mode") {
   for (const std::string& backend : backends()) {
     for (const Mode mode : {Mode::read_only, Mode::workspace_write}) {

@@ -175,6 +175,27 @@ TEST_CASE("the file changed between consent and write") {
   CHECK(slurp(path) == "else\n");
 }
 
+TEST_CASE("a link that is turned while the user is asked does not take the grant elsewhere") {
+  Bench bench(Mode::read_only);
+  const test::Folder other;
+  std::filesystem::create_directory(bench.cwd + "/a");
+  std::filesystem::create_directory_symlink(bench.cwd + "/a", bench.cwd + "/link");
+  std::string asked_about;
+  bench.shared->approval = std::make_shared<agent::ApprovalService>(agent::ApprovalPolicy::ask);
+  bench.shared->approval->add_answerer([&](agent::Session&, const agent::ApprovalRequest& request, std::stop_token) {
+    asked_about = request.subject;
+    std::filesystem::remove(bench.cwd + "/link");
+    std::filesystem::create_directory_symlink(other.path(), bench.cwd + "/link");
+    return std::optional(ApprovalOutcome::allowed_once);
+  });
+  const auto outcome = bench.write("link/f", "x", widen);
+  CHECK(outcome.is_error);
+  CHECK(has(outcome.content, "changed while the user was asked"));
+  CHECK(asked_about == bench.cwd + "/a/f");
+  CHECK_FALSE(std::filesystem::exists(other / "f"));
+  CHECK_FALSE(std::filesystem::exists(bench.cwd + "/a/f"));
+}
+
 TEST_CASE("write and edit: facts and the diff a client sees") {
   Bench bench;
   auto outcome = bench.write("dir/f", "a\nb\n");
