@@ -2,6 +2,7 @@
  *
  *   attack OP [ARG]...
  *   attack in-userns OP [ARG]...      the same after unshare(CLONE_NEWUSER | CLONE_NEWNS)
+ *   attack repeat N OP [ARG]...       for races; descriptors it opens stay open, so N is a few hundred
  *
  * Exit 0: the kernel said yes. 1: it refused, with one line that names the step. 2: called wrongly. None of that is a
  * verdict: a case looks from outside at what has happened. Every operation is bounded in time and starts at most one
@@ -71,7 +72,9 @@ static int check(long result, const char* step) { return result < 0 ? refused(st
 
 static int put(int fd) {
   if (fd < 0) return refused("open");
-  return check(write(fd, "PWN\n", 4), "write");
+  const int result = check(write(fd, "PWN\n", 4), "write");
+  if (fd > 9) close(fd);      /* lower ones may be what somebody gave us */
+  return result;
 }
 
 static long number(const char* text) { return strtol(text, NULL, 0); }
@@ -889,16 +892,22 @@ static const struct {
 
 int main(int argc, char** argv) {
   int at = 1;
+  long times = 1;
   op_name = argc > 1 ? argv[1] : "";
   if (argc > 1 && strcmp(argv[1], "in-userns") == 0) {
     if (enter_userns() != 0) return 1;
     at = 2;
+  } else if (argc > 2 && strcmp(argv[1], "repeat") == 0) {
+    times = number(argv[2]);
+    at = 3;
   }
   for (size_t i = 0; at < argc && i < sizeof ops / sizeof *ops; ++i) {
     if (strcmp(argv[at], ops[i].name) != 0) continue;
     op_name = argv[at];
     if (argc - at - 1 < ops[i].arguments) break;
-    return ops[i].run(argv + at + 1);
+    int result = 0;
+    for (long n = 0; n < times; ++n) result = ops[i].run(argv + at + 1);
+    return result;
   }
   fprintf(stderr, "attack: unknown or incomplete operation\n");
   return 2;

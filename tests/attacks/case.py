@@ -36,6 +36,7 @@ class Case:
     via: str = "agent"                       # "launcher": landlock-run alone, without what the agent does before
     victim: bool = False                     # a host process of the same user: $VICTIM $ADDRESS $VICTIM_FD
     tty: bool = False                        # standard input is a terminal of the case's own
+    spread: bool = False                     # whose processes they are makes no difference: one user a runner and mode
     alone: str = ""                          # cases with the same word do not run at the same time
     about: str = ""
     module: str = ""
@@ -45,8 +46,9 @@ class Case:
 
 
 def _case(name, kinds, run, effect, more):
-    modes = more.pop("modes", (READ_ONLY, WORKSPACE_WRITE))
-    return Case(name=name, kinds=kinds, run=run, effect=effect, modes=modes, **more)
+    if WORKS in kinds.values():
+        more.setdefault("spread", True)
+    return Case(name=name, kinds=kinds, run=run, effect=effect, **more)
 
 
 def refused(name, run, effect=None, **more):
@@ -171,9 +173,18 @@ def exits(code):
 def both(*effects):
     """All of them took place."""
     def effect(w):
-        said = [one(w) for one in effects]
-        return all(said) and "; ".join(str(s) for s in said)
+        said = []
+        for one in effects:
+            said.append(one(w))
+            if not said[-1]:
+                return None
+        return "; ".join(str(s) for s in said)
     return effect
+
+
+def where_present(where, effect):
+    """`effect` of a file that need not be there."""
+    return both(present(where), effect)
 
 
 def victim_changed(w):

@@ -5,6 +5,8 @@ A reason that begins with "TO FIX:" is a defect, any other a declared limit.
 """
 import dataclasses
 
+from metadata import BY_DESCRIPTOR, BY_PATH
+
 
 @dataclasses.dataclass(frozen=True)
 class Known:
@@ -13,6 +15,7 @@ class Known:
     runner: str = ""      # empty: any
     mode: str = ""
     user: str = ""
+    sometimes: bool = False   # a race: either outcome is the known one
 
     def where(self):
         return "/".join(part or "any" for part in (self.runner, self.mode, self.user))
@@ -22,12 +25,74 @@ class Known:
                    ((self.runner, place.runner), (self.mode, place.mode), (self.user, place.user)))
 
 
+# -- Landlock alone, read-only: no filter over calls that change metadata ----------------------------------------------
+
+METADATA = "Landlock alone does not govern mode, owner, times, attributes and flags"
+METADATA_OUTSIDE = BY_PATH + BY_DESCRIPTOR + (
+    "chmod-after-cd", "chmod-by-a-threads-descriptor", "chmod-by-dirfd", "chmod-by-own-descriptor", "chmod-by-path-descriptor",
+    "chmod-by-proc-self-cwd", "chmod-by-proc-self-root", "chmod-dotdot", "chmod-fifo", "chmod-folder", "chmod-from-a-threads-directory",
+    "chmod-from-outside-directory", "chmod-recursive", "chmod-secret-folder", "chmod-through-folder-link", "chmod-through-link",
+    "chown-link-itself", "default-acl-of-folder", "touch", "touch-link-itself")
+METADATA_OTHER_NUMBERS = ("i386-chmod", "i386-lchown", "i386-utime", "ring-setxattr", "ring-fsetxattr")
+METADATA_RACES = ("chmod-outside-raced-by-name", "chmod-outside-raced-by-link")
+METADATA_INSIDE = tuple(how + "-inside" for how in BY_PATH + BY_DESCRIPTOR) + (
+    "chmod-by-relative-folder", "chmod-inside-from-outside", "chmod-of-hard-link-made-before", "chmod-recursive-inside",
+    "chmod-through-absolute-link-inside", "chmod-through-link-inside", "chown-to-another-inside", "times-survive-many-calls", "touch-inside")
+DEV_NULL = ("chmod-of-dev-null", "chmod-of-standard-input")
+
+# -- inside the workspace ----------------------------------------------------------------------------------------------
+
+DEFAULTS = "protected by the default list (coming)"
+GIT = tuple("git-" + name for name in (
+    "attributes-planted", "configuration-by-command", "configuration-by-edit", "configuration-replaced", "folder-exchanged", "folder-linked",
+    "folder-removed", "folder-renamed-and-made-anew", "hook-edited", "hook-linked", "hook-planted", "hook-replaced",
+    "hooks-folder-exchanged", "hooks-folder-linked", "hooks-folder-replaced", "nested-repository-hook", "pointer-file-changed",
+    "submodule-hook", "worktree-configuration"))
+TOOL_FILES = tuple(f"tool-file-{name}-edited" for name in (
+    "claude", "cursor", "devcontainer", "envrc", "husky", "idea", "mcp", "vscode-settings", "vscode-tasks")) + (
+    "tool-folder-planted", "tool-folder-renamed-and-made-anew")
+SOCKETS = tuple("control-socket-" + name for name in ("display", "docker", "podman", "service-manager", "session-bus", "ssh-agent"))
+
 KNOWN = (
+    Known(METADATA, METADATA_OUTSIDE + METADATA_OTHER_NUMBERS, "landlock", "read-only"),
+    Known(METADATA, METADATA_INSIDE, "landlock", "read-only"),
+    Known(METADATA, METADATA_RACES, "landlock", "read-only", sometimes=True),
+    Known(METADATA, METADATA_OUTSIDE + METADATA_OTHER_NUMBERS, "landlock", "workspace-write"),
+    Known(METADATA, METADATA_RACES, "landlock", "workspace-write", sometimes=True),
+    Known(METADATA, ("chown-to-another",), "landlock", "read-only", "root"),
+    Known(METADATA, ("chown-to-another",), "landlock", "workspace-write", "root"),
+    Known("TO FIX: root inside bwrap or Landlock changes the mode of the host's /dev/null", DEV_NULL, user="root"),
+    Known("TO FIX: metadata of a file given as standard input", ("standard-input-mode", "standard-input-attribute")),
+
+    Known(DEFAULTS, GIT, mode="workspace-write"),
+    Known(DEFAULTS, TOOL_FILES, mode="workspace-write"),
+    Known("TO FIX: the agent's own binary in the workspace can be replaced, its helpers cannot", ("agent-in-the-workspace-replaced",),
+          "bwrap", "workspace-write"),
+    Known("TO FIX: the agent's own composition can be planted when the home folder is the workspace",
+          ("configuration-when-home-is-the-workspace",), mode="workspace-write"),
+    Known("a home folder given as the workspace is the command's to write", ("startup-files-when-home-is-the-workspace",),
+          mode="workspace-write"),
+
+    Known("control sockets are masked by default (coming)", SOCKETS),
+    Known("Landlock alone has no say over System V objects, message queues and keys",
+          ("object-left-shm", "object-left-msg", "object-left-sem", "memory-of-a-program-written", "queue-left", "queue-of-a-program-removed",
+           "key-left-behind", "key-of-the-user-removed"), "landlock"),
+    Known("Landlock alone leaves limits and priorities of the user's other processes reachable", ("limit-host-process",), "landlock"),
+    Known("Landlock alone leaves limits and priorities of the user's other processes reachable",
+          ("io-priority-of-host-process", "pin-host-process", "renice-host-process", "schedule-host-process"), "landlock", user="ordinary"),
+    Known("Landlock alone has no process namespace: what call-init would have ended lives on if somebody kills call-init itself",
+          ("reaper-killed-leaves-nothing",), "landlock"),
+
+    Known("Landlock alone has no private terminals", ("terminal-by-script", "terminal-of-ones-own"), "landlock"),
+    Known("Landlock alone has no private shared memory", ("shared-memory", "python-multiprocessing"), "landlock"),
+    Known("/proc/self cannot be written, so no user namespace either", ("own-name", "user-namespace")),
+    Known("bwrap's user namespace has one user: nothing can be given to another", ("chown-to-another-inside",), "bwrap", "workspace-write"),
+    Known("TO FIX: more arguments than bwrap takes (9000) are reported as a sandbox that is not available", ("many-arguments",), "bwrap"),
 )
 
 
-def reason(name, place):
-    return next((entry.reason for entry in KNOWN if name in entry.cases and entry.at(place)), None)
+def entry_for(name, place):
+    return next((entry for entry in KNOWN if name in entry.cases and entry.at(place)), None)
 
 
 def places(name):

@@ -29,8 +29,7 @@ attack("link-swapped-while-written", """
     for i in {1..3000}; do echo PWN > x/new; [ -e stop ] && break; done 2>/dev/null; wait""",
        needs="a race is not always won")
 attack("folder-swapped-by-exchange", """
-    for i in {1..150}; do "$ATTACK" exchange real link; done 2>/dev/null & p=$!
-    for i in {1..4000}; do echo PWN > real/new; kill -0 $p || break; done 2>/dev/null; wait""",
+    "$ATTACK" repeat 2000 exchange real link 2>/dev/null & "$ATTACK" repeat 4000 create real/new 2>/dev/null; wait""",
        needs="a race is not always won", setup='mkdir "$WS/real"; ln -s "$OUT" "$WS/link"')
 
 # Names: link, rename, exchange, remove, make.

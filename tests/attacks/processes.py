@@ -2,6 +2,7 @@
 import os
 import signal
 import struct
+import subprocess
 import time
 
 from case import ROOT, decided, left_running, outside, present, refused, victim_changed, works
@@ -111,7 +112,7 @@ for name, run in STAYS:
 def ended_by(number, whom):
     """The call is running, and `whom` is ended from outside."""
     def drive(w):
-        child = w.start(w.argv("sleep 9 & setsid sleep 9 & wait"), cwd=w.ws)
+        child = w.start(w.argv("sleep 9 & setsid sleep 9 & wait"), cwd=w.ws, stderr=subprocess.DEVNULL)
         w.children.append(child)
         end = time.monotonic() + 5
         while sum(w.name_of(pid) == "sleep" for pid in w.processes()) < 2 and time.monotonic() < end:

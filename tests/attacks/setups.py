@@ -50,9 +50,11 @@ def state_below_home(name, run, effect):
 state_below_home("state-folder-written", "echo PWN > ~/.local/state/acp-agent/new", present("home/.local/state/acp-agent/new"))
 state_below_home("state-log-written", "echo PWN > ~/.local/state/acp-agent/sessions/log",
                  lambda w: open(w.home + "/.local/state/acp-agent/sessions/log", encoding="utf-8").read() != "x\n" and "the log was written")
-state_below_home("state-folder-renamed", "mv ~/.local/state/acp-agent ~/old", present("home/old"))
-state_below_home("state-folders-parent-renamed", "mv ~/.local ~/old; mkdir -p ~/.local/state/acp-agent", present("home/old"))
-state_below_home("state-folder-removed", "rm -rf ~/.local", lambda w: not os.path.exists(w.home + "/.local/state/acp-agent/sessions/log") and "it is gone")
+for name, run in (("renamed", '"$ATTACK" rename ~/.local/state/acp-agent ~/old'), ("moved", "mv ~/.local/state/acp-agent ~/old"),
+                  ("removed", "rm -rf ~/.local"), ("parent-renamed", '"$ATTACK" rename ~/.local ~/old'),
+                  ("parent-exchanged", 'mkdir -p ~/z/state/acp-agent; "$ATTACK" exchange ~/z ~/.local')):
+    state_below_home("state-folder-" + name, run,
+                     lambda w: not os.path.exists(w.home + "/.local/state/acp-agent/sessions/log") and "the log is not where it was")
 CASES.append(refused("state-folder-in-tmp", 'echo PWN > "/tmp/attack-$UNIQUE/acp-agent/new"', lambda w: os.path.exists(f"/tmp/attack-{w.unique}/acp-agent/new") and "written",
                      env=lambda w: {"XDG_STATE_HOME": "/tmp/attack-" + w.unique}, setup='mkdir -p "/tmp/attack-$UNIQUE/acp-agent"',
                      undo=lambda w: shutil.rmtree("/tmp/attack-" + w.unique, ignore_errors=True)))
