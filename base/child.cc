@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,12 +16,14 @@
 
 #include "base/log.h"
 #include "base/mutex.h"
+#include "base/text.h"
 
 namespace base {
 namespace {
 
 // The descriptors call-init is given, the same for every child.
-constexpr int launcher_target = 3, control_target = 4, status_target = 5;
+constexpr int launcher_target = child_launcher_status, control_target = 4, status_target = 5,
+              socket_target = child_listener_socket, listener_target = 7;
 // Everything is first moved above these, so that no dup2 of the new process overwrites one that is still needed.
 constexpr int first_safe_fd = 10;
 // A reaper that cannot get rid of a process (stuck in the kernel) must not hold its session for ever.
@@ -32,7 +35,7 @@ struct SpawnFailure {
 };
 
 struct SpawnPlan {
-  std::array<int, 6> source{};  // descriptor that becomes 0..5; -1: left closed (3) or as it is (0..2)
+  std::array<int, 8> source{};  // descriptor that becomes 0..7; -1: left closed, or as it is (0..2)
   const char* cwd;
   const char* program;
   char** argv;
@@ -139,6 +142,8 @@ struct Child::State {
   bool status_over = false;
   std::optional<ChildExit> exit;
   int stragglers = 0;
+  bool supervised = false;
+  std::vector<Denial> denials;
   bool finished = false;
 
   void close_control() {
@@ -161,6 +166,15 @@ struct Child::State {
         exit = ChildExit{StartFailure{at_exec ? StartFailure::Step::exec_command : StartFailure::Step::other,
                                       number_after(line, space + 1)},
                          -1, 0};
+        break;
+      }
+      case 'L':
+        supervised = true;
+        break;
+      case 'D': {
+        const auto space = line.find(' ', 2);
+        if (space != std::string_view::npos)
+          denials.push_back({std::string(line.substr(2, space - 2)), to_utf8(line.substr(space + 1))});
         break;
       }
       case 'P':
@@ -206,6 +220,15 @@ Result<std::unique_ptr<Child>> Child::start(const ChildOptions& options) {
   std::vector<std::string> args{"call-init", "--control", std::to_string(control_target), "--status",
                                 std::to_string(status_target)};
   if (options.launcher_status) args.insert(args.end(), {"--pass", std::to_string(launcher_target)});
+  if (options.supervision) {
+    args.insert(args.end(), {"--pass", std::to_string(socket_target), "--listener", std::to_string(listener_target)});
+    if (options.supervision->enforce_metadata) args.emplace_back("--enforce");
+    for (const auto& [option, paths] :
+         {std::pair{"--root", &options.supervision->roots}, std::pair{"--keep", &options.supervision->kept},
+          std::pair{"--quiet", &options.supervision->quiet}}) {
+      for (const std::string& path : *paths) args.insert(args.end(), {option, path});
+    }
+  }
   args.emplace_back("--");
   args.insert(args.end(), options.argv.begin(), options.argv.end());
   std::vector<std::string> env;
@@ -245,6 +268,17 @@ Result<std::unique_ptr<Child>> Child::start(const ChildOptions& options) {
     state.launcher = std::move(pipe->read);
     hand_over(launcher_target, std::move(pipe->write));
   }
+  if (options.supervision) {
+    std::array<int, 2> ends{-1, -1};
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
+      return fail_errno("cannot start a command", errno);
+    Fd first(ends[0]), second(ends[1]);
+    auto sender = raise_fd(std::move(first));
+    auto receiver = raise_fd(std::move(second));
+    if (!sender || !receiver) return fail_errno("cannot start a command", errno);
+    hand_over(socket_target, std::move(*sender));
+    hand_over(listener_target, std::move(*receiver));
+  }
   auto control = safe_pipe();
   auto status = control ? safe_pipe() : tl::unexpected(control.error());
   auto report = status ? safe_pipe() : tl::unexpected(status.error());
@@ -281,6 +315,9 @@ int Child::out() const { return state_->out ? state_->out.get() : -1; }
 int Child::err() const { return state_->err ? state_->err.get() : -1; }
 int Child::launcher_status() const { return state_->launcher ? state_->launcher.get() : -1; }
 int Child::status_fd() const { return state_->status.get(); }
+
+bool Child::supervised() const { return state_->supervised; }
+const std::vector<Denial>& Child::denials() const { return state_->denials; }
 
 Result<ChildExit> Child::wait_exit(const StopFd& stop, std::optional<std::chrono::steady_clock::time_point> deadline) {
   State& state = *state_;

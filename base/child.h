@@ -20,12 +20,31 @@
 
 namespace base {
 
+// What call-init is to know of the policy of a confined command whose launcher sends it the listener of its filter
+// (native/supervise.h). Canonical paths.
+struct Supervision {
+  std::vector<std::string> roots;  // writable
+  std::vector<std::string> kept;   // read-only inside a root
+  std::vector<std::string> quiet;  // a denial there is not worth a word
+  bool enforce_metadata = false;
+};
+
+// A change that the policy denied and the user could have made.
+struct Denial {
+  std::string what;  // "write", "create", "remove", "rename", "link", "cut", "chmod", "chown", "touch", "setfattr", ...
+  std::string path;
+};
+
+// Descriptors of the child besides 0, 1, 2, where the options ask for them.
+inline constexpr int child_launcher_status = 3, child_listener_socket = 6;
+
 struct ChildOptions {
   std::vector<std::string> argv;                         // argv[0] absolute, or looked up in `env`'s PATH
   std::vector<std::pair<std::string, std::string>> env;  // the whole environment
   std::string cwd;                                       // absolute
   std::string call_init;                                 // absolute path of the helper
-  bool launcher_status = false;  // also open descriptor 3 of the child for a launcher's status pipe (landlock-run)
+  bool launcher_status = false;  // also open child_launcher_status for a launcher's status pipe (landlock-run)
+  std::optional<Supervision> supervision;  // also open child_listener_socket
   // stdin is /dev/null, 1 and 2 are pipes; with this they are the caller's (confine, run by hand).
   bool inherit_stdio = false;
 };
@@ -56,6 +75,11 @@ class Child {
 
   // Waits for the direct child to end (not for its descendants).
   Result<ChildExit> wait_exit(const StopFd& stop, std::optional<std::chrono::steady_clock::time_point> deadline);
+
+  // Whether the listener came, and what was denied so far: complete after wait_exit() for the direct child, after
+  // finish() for all it started. Paths are cut and cleaned by call-init. Thread of the owner.
+  bool supervised() const;
+  const std::vector<Denial>& denials() const;
 
   void terminate();  // SIGTERM to every descendant, once; returns at once
   void kill_all();   // SIGKILL to every descendant; returns at once, finish() waits

@@ -1,7 +1,8 @@
 /* call-init: the reaper of one command. Started by the agent for every command, confined or not; includes nothing of
  * ours.
  *
- *   call-init --control FD --status FD [--pass FD]... -- ARGV...
+ *   call-init --control FD --status FD [--pass FD]... [--listener FD [--enforce] [--root|--keep|--quiet PATH]...] --
+ * ARGV...
  *
  * What it is: a single-threaded, unconfined process that runs ARGV as its direct child, is the child subreaper of
  * whatever that starts (daemons included), and ends all of it when its control pipe says so. It is no sandbox and has
@@ -10,6 +11,9 @@
  * The child gets: 0, 1, 2 and the passed descriptors as they are, nothing else; the environment and the working
  * directory call-init was started with; its own session and group (no controlling terminal); default signals and an
  * empty mask; SIGKILL if call-init itself is killed. ARGV[0] with a slash is run as it is, else looked up in PATH.
+ *
+ * --listener: the end of a socket on which a launcher further down sends the listener of its filter; from then on
+ * call-init answers it (supervise.h). --root, --keep, --quiet: writable, read-only inside a root, not worth a word.
  *
  * Control (the agent holds the only write end):
  *   'T'          SIGTERM to every descendant. A process with a child in a deeper pid namespace (a sandbox runner) is
@@ -20,6 +24,9 @@
  * Status, one record a line:
  *   F <step> <errno>  ARGV could not be started; step is one of subreaper, signals, fork, exec. Nothing follows.
  *   S                 the child has been exec'd.
+ *   L                 the listener came: what is denied is told.
+ *   D <what> <path>   a change that the policy denies and the user could have made. At most 64, each once; control
+ * characters are '?', the end of a very long path is cut.
  *   E <code>          the direct child exited. Said at once: its descendants are neither waited for nor touched until
  * the K <signal>        control pipe closes. K: it was killed by a signal. P <errno>         a descendant could not be
  * signalled (another user's, such as one behind sudo) and is left behind. Z <n>             nothing is left (but for
@@ -53,6 +60,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "supervise.h"
+
 /* The same numbers on every architecture; in the headers of Debian 12, but not of older ones. */
 #ifndef SYS_pidfd_send_signal
 #define SYS_pidfd_send_signal 424 /* Linux 5.1 */
@@ -66,6 +75,8 @@
 
 enum {
   max_pass = 16,
+  max_denials = 64, /* with their paths they fit into the pipe, whoever reads it when */
+  max_told_path = 400,
   first_own_fd = 3,
   usage_exit = 125,
   settle_ms = 30,       /* a namespace whose runner has just ended is still being torn down by the kernel */
@@ -94,6 +105,7 @@ struct list {
 static int status_fd = -1;
 static int signal_fd = -1;
 static DIR* proc_dir; /* null: /proc is of no use */
+static struct supervisor supervisor = {.socket = -1, .listener = -1};
 static pid_t child;
 static bool child_ended;
 
@@ -105,8 +117,29 @@ static void say(const char* kind, int a, bool with_number) {
   }
 }
 
+static void tell_listening(void) { say("L", 0, false); }
+
+static void tell_denied(const char* what, const char* path) {
+  static char told[max_denials][32 + max_told_path];
+  static int count;
+  char line[32 + max_told_path];
+  int n = snprintf(line, sizeof line, "D %s %.*s", what, max_told_path, path);
+  for (int i = 0; i < n; ++i) {
+    if ((unsigned char)line[i] < ' ' || line[i] == 0x7f) line[i] = '?';
+  }
+  for (int i = 0; i < count; ++i) {
+    if (strcmp(told[i], line) == 0) return;
+  }
+  if (count == max_denials) return;
+  strcpy(told[count++], line);
+  line[n++] = '\n';
+  while (write(status_fd, line, (size_t)n) < 0 && errno == EINTR) {
+  }
+}
+
 static int usage(const char* what) {
-  fprintf(stderr, "call-init: %s; usage: call-init --control FD --status FD [--pass FD]... -- ARGV...\n", what);
+  fprintf(stderr,
+          "call-init: %s; usage: call-init --control FD --status FD [--pass FD]... [--listener FD] -- ARGV...\n", what);
   return usage_exit;
 }
 
@@ -382,8 +415,11 @@ static void watch(int control) {
       say("Z", 0, true);
       return;
     }
-    struct pollfd wait[2] = {{.fd = signal_fd, .events = POLLIN}, {.fd = control, .events = POLLIN}};
-    if (poll(wait, 2, -1) < 0) continue;
+    struct pollfd wait[3] = {{.fd = signal_fd, .events = POLLIN},
+                             {.fd = control, .events = POLLIN},
+                             {.fd = supervise_fd(&supervisor), .events = POLLIN}};
+    if (poll(wait, 3, -1) < 0) continue;
+    if (wait[2].revents) supervise(&supervisor, wait[2].revents);
     struct signalfd_siginfo drop;
     while (read(signal_fd, &drop, sizeof drop) > 0) {
     }
@@ -482,15 +518,37 @@ static void open_proc(void) {
     proc_dir = opendir("/proc"); /* else: of another pid namespace, its pids are not ours */
 }
 
+/* A list of the supervisor that `option` adds to, or null. */
+static const char** path_list(const char* option, int** count) {
+  if (strcmp(option, "--root") == 0) return *count = &supervisor.root_count, supervisor.roots;
+  if (strcmp(option, "--keep") == 0) return *count = &supervisor.kept_count, supervisor.kept;
+  if (strcmp(option, "--quiet") == 0) return *count = &supervisor.quiet_count, supervisor.quiet;
+  return NULL;
+}
+
 int main(int argc, char** argv) {
-  int keep[max_pass + 2], kept = 0, pass[max_pass], passed = 0, control = -1, i = 1;
+  int keep[max_pass + 3], kept = 0, pass[max_pass], passed = 0, control = -1, i = 1;
   for (; i < argc && strcmp(argv[i], "--") != 0; i += 2) {
+    int* count = NULL;
+    const char** paths = path_list(argv[i], &count);
+    if (paths) {
+      if (i + 1 >= argc || *count == max_supervised_paths) return usage("a path is missing, or too many");
+      paths[(*count)++] = argv[i + 1];
+      continue;
+    }
+    if (strcmp(argv[i], "--enforce") == 0) {
+      supervisor.enforce = true;
+      --i;
+      continue;
+    }
     const int fd = number_of(argv[i + 1]);
     if (fd < 0 || fcntl(fd, F_GETFD) < 0) return usage("an option without an open descriptor above 2");
     if (strcmp(argv[i], "--control") == 0 && control < 0) {
       control = fd;
     } else if (strcmp(argv[i], "--status") == 0 && status_fd < 0) {
       status_fd = fd;
+    } else if (strcmp(argv[i], "--listener") == 0 && supervisor.socket < 0) {
+      supervisor.socket = fd;
     } else if (strcmp(argv[i], "--pass") == 0 && passed < max_pass) {
       pass[passed++] = fd;
     } else {
@@ -509,6 +567,7 @@ int main(int argc, char** argv) {
   }
   fcntl(control, F_SETFD, FD_CLOEXEC);
   fcntl(status_fd, F_SETFD, FD_CLOEXEC);
+  if (supervisor.socket >= 0) fcntl(supervisor.socket, F_SETFD, FD_CLOEXEC);
   for (int k = 0; k < passed; ++k) fcntl(pass[k], F_SETFD, 0);
 
   setsid(); /* fails for a group leader (run by hand from a shell); the child always gets its own */
@@ -522,6 +581,9 @@ int main(int argc, char** argv) {
   signal_fd = signalfd(-1, &child_signal, SFD_CLOEXEC | SFD_NONBLOCK);
   if (signal_fd < 0) return fail_start("signals", errno);
   open_proc();
+  supervisor.proc = proc_dir;
+  supervisor.listening = tell_listening;
+  supervisor.denied = tell_denied;
 
   const int failed = start(command);
   if (failed) return failed;

@@ -1,11 +1,14 @@
-/* landlock-run: restricts itself with Landlock and runs one command. Stand-alone static C11; includes nothing of ours.
+/* landlock-run: restricts itself with Landlock and a system call filter (filter.h) and runs one command. Stand-alone
+ * static C11.
  *
- *   landlock-run [--status FD] [--quiet] [--ro PATH]... [--rw PATH]... -- ARGV...
+ *   landlock-run [--status FD] [--quiet] [--listener FD | --refuse-metadata] [--ro PATH]... [--rw PATH]... -- ARGV...
  *   landlock-run --probe
  *
  * What it promises: the command, and all it ever starts, may read and execute below --ro paths and do everything below
  * --rw paths; no other file may be opened, made, removed, renamed or cut. What it does not: Landlock governs no change
- * of mode, owner, times or attributes at any ABI, so a caller must not call this alone complete. A path that cannot be
+ * of mode, owner, times or attributes at any ABI. Those are refused with --refuse-metadata, or asked of the
+ * process at the other end of the socket --listener, which is sent the filter's listener (supervise.h); with neither
+ * they are free, and a caller must not call this alone complete. A path that cannot be
  * opened is a failure: callers leave missing ones out. A path that is no folder gets the rights a file can have.
  *
  * Besides: no_new_privs (first, also for root); every descriptor above 2 close-on-exec, whoever left it open; signals
@@ -15,13 +18,14 @@
  * Status descriptor (close-on-exec, so the command cannot write it):
  *   R                 immediately before execve
  *   F<step> <errno>   something failed, also after R. step: privileges, descriptors, abi, ruleset, path, rule,
- * capabilities, restrict, exec R then end of file: the command was exec'd. End of file alone: this program was not
- * reached, or was killed. Any failure of its own: one line "landlock-run: ..." on stderr, exit 125, the command not
+ * capabilities, restrict, filter, exec R then end of file: the command was exec'd. End of file alone: this program was
+ * not reached, or was killed. Any failure of its own: one line "landlock-run: ..." on stderr, exit 125, the command not
  * run. On a kernel whose Landlock lacks rights that matter for files (ABI below 5) the line "landlock-run: partial
  * enforcement (older Landlock ABI)" is printed first, unless --quiet (for use inside a runner that covers the rest).
  *
  * --probe restricts itself as far as the kernel goes and prints "landlock: fully enforced" or "landlock: partially
- * enforced (older ABI)" and exits 0 only if that worked.
+ * enforced (older ABI)" and exits 0 only if that worked. A second line says whether the filter can have a listener:
+ * "listener: works", or the reason.
  *
  * Facts: the kernel's Documentation/userspace-api/landlock.rst and include/uapi/linux/landlock.h.
  */
@@ -35,9 +39,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "filter.h"
 
 /* Kernel interface in one place: headers of Debian 12 are those of 6.1 and end at ABI 2. System call numbers from 424
  * on are the same on every architecture. */
@@ -105,7 +112,9 @@ static int fail(const char* step, const char* what, const char* path) {
 
 static int usage(const char* what) {
   fprintf(stderr,
-          "landlock-run: %s; usage: landlock-run [--status FD] [--quiet] [--ro PATH]... [--rw PATH]... -- ARGV...\n",
+          "landlock-run: %s; usage: landlock-run [--status FD] [--quiet] [--listener FD | --refuse-metadata] [--ro "
+          "PATH]... "
+          "[--rw PATH]... -- ARGV...\n",
           what);
   return own_failure;
 }
@@ -197,31 +206,61 @@ static int probe(void) {
     return fail("restrict", "the kernel accepted a ruleset and does not enforce it", NULL);
   }
   puts(abi >= full_abi ? "landlock: fully enforced" : "landlock: partially enforced (older ABI)");
+  int listener = -1;
+  const bool listens = install_filter(metadata_free, &listener) == 0;
+  printf("listener: %s\n", listens ? "works" : strerror(errno));
   return fflush(stdout) == 0 ? 0 : own_failure;
+}
+
+static int send_listener(int socket, int listener) {
+  char byte = 'L';
+  union {
+    struct cmsghdr header;
+    char room[CMSG_SPACE(sizeof(int))];
+  } control;
+  memset(&control, 0, sizeof control);
+  struct iovec data = {&byte, 1};
+  const struct msghdr message = {
+      .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+  control.header.cmsg_level = SOL_SOCKET;
+  control.header.cmsg_type = SCM_RIGHTS;
+  control.header.cmsg_len = CMSG_LEN(sizeof(int));
+  memcpy(CMSG_DATA(&control.header), &listener, sizeof listener);
+  return sendmsg(socket, &message, MSG_NOSIGNAL) == 1 ? 0 : -1;
+}
+
+static int open_descriptor(const char* text) {
+  char* end = NULL;
+  const long fd = strtol(text, &end, 10);
+  return end == text || *end || fd < first_other_fd || fd > 1 << 20 || fcntl((int)fd, F_GETFD) < 0 ? -1 : (int)fd;
+}
+
+static bool lone_option(const char* option) {
+  return strcmp(option, "--quiet") == 0 || strcmp(option, "--refuse-metadata") == 0;
 }
 
 int main(int argc, char** argv) {
   if (argc == 2 && strcmp(argv[1], "--probe") == 0) return probe();
 
   /* The arguments are looked at before anything is done, so that the status descriptor is known to every failure. */
-  bool quiet = false;
-  int command = 1;
+  bool quiet = false, refuse_metadata = false;
+  int command = 1, socket = -1;
   while (command < argc && strcmp(argv[command], "--") != 0) {
     const char* option = argv[command];
-    if (strcmp(option, "--quiet") == 0) {
-      quiet = true;
+    if (lone_option(option)) {
+      quiet |= strcmp(option, "--quiet") == 0;
+      refuse_metadata |= strcmp(option, "--refuse-metadata") == 0;
       command += 1;
       continue;
     }
     if (command + 1 >= argc) return usage("missing value or --");
     const char* value = argv[command + 1];
     if (strcmp(option, "--status") == 0) {
-      char* end = NULL;
-      const long fd = strtol(value, &end, 10);
-      if (end == value || *end || fd < first_other_fd || fd > 1 << 20)
-        return usage("--status needs a descriptor above 2");
-      if (fcntl((int)fd, F_GETFD) < 0) return usage("--status names a descriptor that is not open");
-      status_fd = (int)fd;
+      status_fd = open_descriptor(value);
+      if (status_fd < 0) return usage("--status needs an open descriptor above 2");
+    } else if (strcmp(option, "--listener") == 0) {
+      socket = open_descriptor(value);
+      if (socket < 0) return usage("--listener needs an open descriptor above 2");
     } else if (strcmp(option, "--ro") != 0 && strcmp(option, "--rw") != 0) {
       return usage("unknown option");
     }
@@ -240,14 +279,18 @@ int main(int argc, char** argv) {
   if (ruleset < 0) return fail("ruleset", "cannot make a ruleset", NULL);
   const uint64_t all = rights_of(abi);
   for (int i = 1; i < command; ++i) {
-    if (strcmp(argv[i], "--quiet") == 0) continue;
+    if (lone_option(argv[i])) continue;
     const char *option = argv[i], *value = argv[++i];
-    if (strcmp(option, "--status") == 0) continue;
+    if (strcmp(option, "--ro") != 0 && strcmp(option, "--rw") != 0) continue;
     const char* step = allow(ruleset, value, strcmp(option, "--rw") == 0 ? all : all & read_rights);
     if (step) return fail(step, "cannot allow", value);
   }
   if (drop_capabilities() != 0) return fail("capabilities", "cannot drop capabilities", NULL);
   if (syscall(nr_landlock_restrict_self, ruleset, 0) != 0) return fail("restrict", "cannot restrict itself", NULL);
+  int listener = -1;
+  if (install_filter(refuse_metadata ? metadata_refused : metadata_free, socket >= 0 ? &listener : NULL) != 0)
+    return fail("filter", "cannot filter system calls", NULL);
+  if (socket >= 0 && send_listener(socket, listener) != 0) return fail("filter", "cannot hand over the listener", NULL);
 
   tell("R", 1);
   char** child = argv + command + 1;

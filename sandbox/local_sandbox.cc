@@ -43,6 +43,7 @@ std::optional<Backend> parse_backend(std::string_view name) {
 struct Verdict {
   std::optional<Backend> backend;  // empty: none is usable
   int abi = 0;                     // of Landlock; 0: the launcher cannot enforce it here
+  bool listener = false;           // its filter can have a listener
   std::string bwrap;               // where it was found
   std::vector<std::string> lines;  // one per backend tried
 };
@@ -71,7 +72,7 @@ class LocalSandbox final : public Sandbox {
     }
     auto read_only = read_only_paths(policy, *roots);
     if (!read_only) return tl::unexpected(read_only.error());
-    ProfileInput input{policy, *roots, cwd, options_.host, {}, argv, std::move(*read_only)};
+    ProfileInput input{policy, *roots, cwd, options_.host, {}, false, argv, std::move(*read_only)};
     if (!options_.runner_command.empty()) return confine_with_custom_runner(input);
     auto verdict = settle(stop);
     if (!verdict) return tl::unexpected(verdict.error());
@@ -116,9 +117,12 @@ class LocalSandbox final : public Sandbox {
     Verdict verdict;
     const ProbeOptions probe{options_.call_init, options_.probe_timeout, options_.host};
     if (!options_.launcher.empty()) {
-      auto report = run_captured(probe, {options_.launcher, "--probe"}, stop);
+      auto report = run_captured(probe, {{options_.launcher, "--probe"}}, stop);
       if (!report && report.error().code == ErrorCode::cancelled) return tl::unexpected(report.error());
-      if (report && report->exit_code == 0) verdict.abi = landlock_abi();
+      if (report && report->exit_code == 0) {
+        verdict.abi = landlock_abi();
+        verdict.listener = report->out.find("\nlistener: works\n") != std::string::npos;
+      }
     }
     for (const char* place : bwrap_places) {
       const auto found = canonical_path(place);
@@ -136,7 +140,8 @@ class LocalSandbox final : public Sandbox {
       if (!works && works.error().code == ErrorCode::cancelled) return tl::unexpected(works.error());
       if (works) {
         verdict.backend = backend;
-        verdict.lines.push_back(name + ": works, " + to_string(enforcement(*backend, verdict)));
+        verdict.lines.push_back(name + ": works, " + to_string(enforcement(*backend, verdict, Mode::workspace_write)) +
+                                (supervised(*backend, verdict) ? ", denials observed" : ", denials read from texts"));
         break;
       }
       verdict.lines.push_back(name + ": " + works.error().message);
@@ -163,12 +168,14 @@ class LocalSandbox final : public Sandbox {
         probe,
         [&](const Policy& policy, const std::vector<std::string>& roots, const std::string& cwd,
             const std::vector<std::string>& argv) {
-          return backend_argv(backend, found, {policy, roots, cwd, probe.host, {}, argv, {}});
+          const ProfileInput input{policy, roots, cwd, probe.host, {}, false, argv, {}};
+          return Launch{backend_argv(backend, found, input), supervision(backend, found, input)};
         },
         stop);
   }
 
   std::vector<std::string> backend_argv(Backend backend, const Verdict& verdict, ProfileInput input) const {
+    input.supervised = supervised(backend, verdict);
     switch (backend) {
       case Backend::bwrap:
         if (launcher_inside(verdict)) input.launcher = options_.launcher;
@@ -185,14 +192,33 @@ class LocalSandbox final : public Sandbox {
   // ABI 1 forbids every rename between folders, inside the workspace too, which breaks git, npm and tar.
   static bool launcher_inside(const Verdict& verdict) { return verdict.abi >= 2; }
 
-  static Enforcement enforcement(Backend backend, const Verdict& verdict) {
+  static bool supervised(Backend backend, const Verdict& verdict) {
+    return verdict.listener &&
+           (backend == Backend::landlock || (backend == Backend::bwrap && launcher_inside(verdict)));
+  }
+
+  std::optional<base::Supervision> supervision(Backend backend, const Verdict& verdict,
+                                               const ProfileInput& input) const {
+    if (!supervised(backend, verdict)) return std::nullopt;
+    base::Supervision rules;
+    rules.roots = input.roots;
+    rules.kept = input.read_only;
+    if (auto state = state_below_roots(input.roots, options_.host)) rules.kept.push_back(*state);
+    rules.quiet = {"/dev/tty", "/dev/null"};  // a shell tries its terminal at every start
+    if (backend == Backend::bwrap) rules.quiet.insert(rules.quiet.end(), {"/dev/pts", "/dev/ptmx", "/dev/shm"});
+    rules.enforce_metadata = backend == Backend::landlock;
+    return rules;
+  }
+
+  static Enforcement enforcement(Backend backend, const Verdict& verdict, Mode mode) {
     Enforcement result;
     switch (backend) {
       case Backend::bwrap:
         if (!launcher_inside(verdict)) result.not_covered.emplace_back("writes to existing FIFOs not covered");
         break;
       case Backend::landlock:
-        result.not_covered.emplace_back("metadata changes not covered");
+        if (!supervised(backend, verdict) && mode != Mode::read_only)
+          result.not_covered.emplace_back("metadata changes not covered");
         if (verdict.abi < 3) result.not_covered.emplace_back("truncation not covered");
         if (verdict.abi < 5) result.not_covered.emplace_back("device controls not covered");
         break;
@@ -244,7 +270,8 @@ class LocalSandbox final : public Sandbox {
     }
     confined.argv = backend_argv(backend, verdict, input);
     confined.backend = backend_name(backend);
-    confined.enforcement = enforcement(backend, verdict);
+    confined.supervision = supervision(backend, verdict, input);
+    confined.enforcement = enforcement(backend, verdict, input.policy.mode);
     confined.roots = input.roots;
     return confined;
   }

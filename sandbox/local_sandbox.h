@@ -37,7 +37,8 @@ struct ProfileInput {
   std::vector<std::string> roots;
   std::string cwd;
   Host host;
-  std::string launcher;  // "" = no inner launcher
+  std::string launcher;     // "" = no inner launcher
+  bool supervised = false;  // the launcher's filter has a listener
   std::vector<std::string> argv;
   // Existing canonical paths that stay read-only although they lie below a root: protected paths, the agent's helpers.
   // The state folder needs no entry. bwrap only; Landlock cannot take away what a rule above it grants.

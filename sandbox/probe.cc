@@ -91,13 +91,13 @@ int landlock_abi() {
 #endif
 }
 
-base::Result<Captured> run_captured(const ProbeOptions& options, const std::vector<std::string>& argv,
-                                    std::stop_token stop) {
+base::Result<Captured> run_captured(const ProbeOptions& options, const Launch& launch, std::stop_token stop) {
   if (options.timeout <= std::chrono::milliseconds::zero())
     return base::fail(base::ErrorCode::sandbox_unavailable,
                       "a probe limit of 0 ms cannot be met: set probe_timeout_ms");
   base::ChildOptions child_options;
-  child_options.argv = argv;
+  child_options.argv = launch.argv;
+  child_options.supervision = launch.supervision;
   child_options.env = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"LC_ALL", "C"}};
   child_options.cwd = "/";
   child_options.call_init = options.call_init;

@@ -4,10 +4,12 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include "base/child.h"
 #include "base/error.h"
 #include "sandbox/policy.h"
 
@@ -19,9 +21,14 @@ struct ProbeOptions {
   Host host;
 };
 
+struct Launch {
+  std::vector<std::string> argv;
+  std::optional<base::Supervision> supervision{};
+};
+
 // Wraps a command under a policy the way the backend would for a real call.
-using Wrap = std::function<std::vector<std::string>(const Policy& policy, const std::vector<std::string>& roots,
-                                                    const std::string& cwd, const std::vector<std::string>& argv)>;
+using Wrap = std::function<Launch(const Policy& policy, const std::vector<std::string>& roots, const std::string& cwd,
+                                  const std::vector<std::string>& argv)>;
 
 // Success: it confines. Failure: why not, in the backend's own words; cancelled when stopped.
 base::Result<void> probe_backend(const ProbeOptions& options, const Wrap& wrap, std::stop_token stop);
@@ -33,7 +40,6 @@ struct Captured {
   int exit_code = -1;  // -1: killed, timed out or not started
   std::string out, err;
 };
-base::Result<Captured> run_captured(const ProbeOptions& options, const std::vector<std::string>& argv,
-                                    std::stop_token stop);
+base::Result<Captured> run_captured(const ProbeOptions& options, const Launch& launch, std::stop_token stop);
 
 }  // namespace sandbox

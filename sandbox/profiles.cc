@@ -27,8 +27,13 @@ void append(std::vector<std::string>& to, std::initializer_list<std::string> ite
 
 std::vector<std::string> launcher_argv(const ProfileInput& input, const std::vector<std::string>& writable,
                                        bool quiet) {
-  std::vector<std::string> argv{input.launcher, "--status", "3"};
-  if (quiet) argv.emplace_back("--quiet");  // bwrap covers what an older ABI does not
+  std::vector<std::string> argv{input.launcher, "--status", std::to_string(base::child_launcher_status)};
+  if (input.supervised) append(argv, {"--listener", std::to_string(base::child_listener_socket)});
+  if (quiet) {
+    argv.emplace_back("--quiet");  // bwrap covers what an older ABI does not
+  } else if (!input.supervised && input.roots.empty()) {
+    argv.emplace_back("--refuse-metadata");  // with nobody to ask: all of it, where nothing may be changed anyway
+  }
   append(argv, {"--ro", "/"});
   for (const std::string& path : writable) append(argv, {"--rw", path});
   argv.push_back("--");

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/child.h"
 #include "base/error.h"
 #include "sandbox/policy.h"
 
@@ -50,6 +52,8 @@ struct ConfinedArgv {
   std::vector<RunnerFailureRule> runner_failure_rules;
   StatusChannel status = StatusChannel::none;
   std::vector<std::string> roots;  // writable_roots of the policy, for only_outside_roots and TMPDIR
+  // Present: denials are observed by call-init, and the signatures above are not used.
+  std::optional<base::Supervision> supervision;
 };
 
 class Sandbox {

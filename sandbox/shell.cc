@@ -97,6 +97,7 @@ base::Result<Start> start_child(const ShellExecutor& shell, Sandbox* sandbox, co
     start.confined = std::move(*confined);
     options.argv = start.confined->argv;
     options.launcher_status = start.confined->status != StatusChannel::none;
+    options.supervision = start.confined->supervision;
   }
   if (stop.stop_requested()) return base::fail(base::ErrorCode::cancelled, "cancelled before the command was started");
   options.env = shell.child_environment(policy, start.confined ? start.confined->roots : std::vector<std::string>{});
@@ -316,6 +317,10 @@ base::Result<ShellOutcome> ShellExecutor::run(const ShellRequest& request, std::
     outcome.runner_failed = true;
     outcome.runner_failure = std::move(*words);
     sandbox_->report_runner_failure();
+  } else if (start->child->supervised()) {
+    outcome.denials = start->child->denials();
+    outcome.denied = !outcome.denials.empty();
+    if (outcome.denied) outcome.denial_source = "observed";
   } else if (outcome.exit_code != 0 && scanner->finish()) {
     outcome.denied = true;
     outcome.denial_source = "text";

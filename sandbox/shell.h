@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/child.h"
 #include "base/error.h"
 #include "sandbox/sandbox.h"
 
@@ -48,7 +49,8 @@ struct ShellOutcome {
   std::chrono::milliseconds timeout{0};  // the limit that was in force
   bool cancelled = false;
   bool denied = false;
-  std::string denial_source;               // "text"; "observed" later
+  std::string denial_source;               // "observed", or "text" where nobody could watch
+  std::vector<base::Denial> denials;       // observed
   bool runner_failed = false;              // the command did not run (text rules: is taken not to have run)
   std::string runner_failure;              // what the runner said
   Mode mode = Mode::danger_full_access;    // effective

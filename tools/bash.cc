@@ -16,6 +16,7 @@ namespace {
 using base::Json;
 
 constexpr std::size_t title_limit = 120;
+constexpr std::size_t shown_denials = 5;
 
 std::string_view without_newlines(std::string_view text) {
   while (text.ends_with('\n')) text.remove_suffix(1);
@@ -25,6 +26,14 @@ std::string_view without_newlines(std::string_view text) {
 void add_line(std::string& text, std::string_view line) {
   if (!text.empty() && !text.ends_with('\n')) text += '\n';
   text += line;
+}
+
+std::string denied_changes(const std::vector<base::Denial>& denials) {
+  std::string text = "[denied: ";
+  for (std::size_t i = 0; i < std::min(denials.size(), shown_denials); ++i)
+    text += (i == 0 ? "" : "; ") + denials[i].what + " " + denials[i].path;
+  if (denials.size() > shown_denials) text += fmt::format("; and {} more", denials.size() - shown_denials);
+  return text + "]";
 }
 
 class BashTool : public agent::Tool {
@@ -122,6 +131,8 @@ agent::ToolOutcome BashTool::run(const Json& arguments, agent::ToolContext& cont
   facts["timed_out"] = outcome->timed_out;
   facts["denied"] = outcome->denied;
   if (outcome->denied) facts["denial_source"] = outcome->denial_source;
+  for (const base::Denial& denial : outcome->denials)
+    facts["denials"].push_back({{"what", denial.what}, {"path", denial.path}});
   if (outcome->enforcement) {
     facts["enforcement"] = sandbox::to_string(*outcome->enforcement);
     facts["backend"] = outcome->backend;
@@ -167,6 +178,7 @@ std::string BashTool::markers(const sandbox::ShellOutcome& outcome, const agent:
   if (outcome.stragglers_killed > 0)
     line(fmt::format("[{} background process{} still running when the command ended: killed]",
                      outcome.stragglers_killed, outcome.stragglers_killed == 1 ? " was" : "es were"));
+  if (!outcome.denials.empty()) line(denied_changes(outcome.denials));
   if (outcome.denied) line(denial_lines(outcome.mode, shell_->confines(), approval_.get(), context.session));
   if (outcome.timed_out) line(fmt::format("[timed out after {}ms]", outcome.timeout.count()));
   if (outcome.cancelled) line("[aborted: the turn was cancelled while this command ran]");

@@ -16,8 +16,7 @@ DURATION_KEYS = {"duration_ms", "delay_ms"}
 # the text and make the golden differ.
 RUNNERS = {
     "bwrap": {"denial": "Read-only file system", "backend": "bwrap", "enforcement": "full"},
-    "landlock": {"denial": "Permission denied", "backend": "landlock",
-                 "enforcement": "partial (metadata changes not covered)"},
+    "landlock": {"denial": "Permission denied", "backend": "landlock", "enforcement": "full"},
     None: {},
 }
 

@@ -125,18 +125,20 @@ inline base::ChildExit wait(base::Child& child) {
   return *exit;
 }
 
+inline Outcome follow(base::Child& child) {
+  Outcome outcome;
+  outcome.exit = wait(child);
+  outcome.stragglers = child.finish();
+  if (child.out() >= 0) outcome.out = drain(child.out());
+  if (child.err() >= 0) outcome.err = drain(child.err());
+  if (child.launcher_status() >= 0) outcome.launcher = drain(child.launcher_status());
+  return outcome;
+}
+
 inline Outcome run(const base::ChildOptions& wanted) {
   auto child = base::Child::start(wanted);
   REQUIRE(child);
-  Outcome outcome;
-  outcome.exit = wait(**child);
-  outcome.stragglers = (*child)->finish();
-  if (!wanted.inherit_stdio) {
-    outcome.out = drain((*child)->out());
-    outcome.err = drain((*child)->err());
-  }
-  if (wanted.launcher_status) outcome.launcher = drain((*child)->launcher_status());
-  return outcome;
+  return follow(**child);
 }
 
 }  // namespace test

@@ -1,6 +1,7 @@
 // The real backends on this kernel. A backend that does not work here is skipped with its reason; with CI=true that
 // fails, and in any case at least one confining backend must have run.
 #include "sandbox/local_sandbox.h"
+#include "sandbox/shell.h"
 
 #include <poll.h>
 #include <sys/wait.h>
@@ -75,9 +76,10 @@ struct Outcome {
   std::string out, err, status;
 };
 
-Outcome run_argv(const Words& argv, const std::string& cwd) {
+Outcome run_confined(const sandbox::ConfinedArgv& confined, const std::string& cwd) {
   base::ChildOptions options;
-  options.argv = argv;
+  options.argv = confined.argv;
+  options.supervision = confined.supervision;
   options.env = {{"PATH", "/usr/sbin:/usr/bin:/sbin:/bin"}, {"LC_ALL", "C"}, {"TMPDIR", "/tmp"}};
   options.cwd = cwd;
   options.call_init = base::helper_path("call-init").value();
@@ -109,7 +111,7 @@ struct World {
   Outcome run(sandbox::Sandbox& box, Mode mode, const std::string& script) const {
     auto confined = box.confine({"/bin/bash", "-c", script}, policy(mode), ws, never);
     REQUIRE(confined);
-    return run_argv(confined->argv, ws);
+    return run_confined(*confined, ws);
   }
 };
 
@@ -214,7 +216,7 @@ TEST_CASE("exit codes pass through, and a child that prints a runner's words ran
           (killed.exit.signal == SIGTERM || killed.exit.exit_code == 128 + SIGTERM));  // bwrap says it the shell's way
       auto missing = box->confine({"/nonexistent/tool"}, world.policy(Mode::read_only), world.ws, never);
       REQUIRE(missing);
-      CHECK(run_argv(missing->argv, world.ws).status == "RFexec 2");
+      CHECK(run_confined(*missing, world.ws).status == "RFexec 2");
     }
   }
 }
@@ -237,7 +239,7 @@ TEST_CASE("what was run says how it was confined") {
         CHECK(confined->denial_signatures[1].text == "permission denied");
         CHECK(confined->denial_signatures[1].only_outside_roots);
       } else {
-        CHECK(to_string(confined->enforcement).rfind("partial (metadata changes not covered", 0) == 0);
+        CHECK(to_string(confined->enforcement) == "full");
         REQUIRE(confined->denial_signatures.size() == 1);
         CHECK(confined->denial_signatures[0].text == "permission denied");
         CHECK_FALSE(confined->denial_signatures[0].only_outside_roots);
@@ -298,7 +300,7 @@ TEST_CASE("protected paths and the agent's own helpers stay as they are, or the 
         continue;
       }
       REQUIRE(confined);
-      CHECK(run_argv(confined->argv, world.ws).exit.exit_code == 0);
+      CHECK(run_confined(*confined, world.ws).exit.exit_code == 0);
       CHECK(fs::exists(world.ws + "/p/fine"));
       CHECK(fs::is_empty(world.ws + "/p/.git/hooks"));
       for (const char* helper : {"landlock-run", "call-init"})
@@ -401,7 +403,7 @@ TEST_CASE("without the launcher bwrap alone confines, and says what it does not 
   CHECK(confined->status == StatusChannel::bwrap);
   CHECK(to_string(confined->enforcement) == "partial (writes to existing FIFOs not covered)");
   CHECK(confined->denial_signatures.size() == 1);
-  const auto outcome = run_argv(confined->argv, world.ws);
+  const auto outcome = run_confined(*confined, world.ws);
   CHECK(outcome.exit.exit_code == 3);
   CHECK(outcome.status.find("\"exit-code\": 3") != std::string::npos);
   CHECK(test::slurp(world.ws + "/a") == "y\n");
@@ -409,7 +411,7 @@ TEST_CASE("without the launcher bwrap alone confines, and says what it does not 
   // Nothing but the runner writes there, and only when the command was really run.
   confined = box->confine({"/nonexistent"}, world.policy(Mode::read_only), world.ws, never);
   REQUIRE(confined);
-  CHECK(run_argv(confined->argv, world.ws).status.find("exit-code") == std::string::npos);
+  CHECK(run_confined(*confined, world.ws).status.find("exit-code") == std::string::npos);
 }
 
 TEST_CASE("a custom runner gets the same profile, unprobed, and both dialects") {
@@ -431,4 +433,61 @@ TEST_CASE("a custom runner gets the same profile, unprobed, and both dialects") 
   CHECK(confined->runner_failure_rules[0].signatures == Words{"runner broke"});
   CHECK(confined->runner_failure_rules[0].informational_lines ==
         Words{"landlock-run: partial enforcement (older Landlock ABI)"});
+}
+
+TEST_CASE("a denied step is told although the command ends well, and a refusal of another cause is none") {
+  for (const std::string& backend : backends()) {
+    DYNAMIC_SECTION(backend) {
+      World world;
+      sandbox::ShellExecutor shell(test::shell_options(), sandbox::make_local_sandbox(options_for(backend)));
+      const auto run = [&](const std::string& command) {
+        sandbox::ShellRequest asked;
+        asked.command = command;
+        asked.workdir = world.ws;
+        asked.policy = world.policy(Mode::workspace_write);
+        auto outcome = shell.run(asked, never);
+        REQUIRE(outcome);
+        return *outcome;
+      };
+      const auto silent = run("echo x > " + world.out + "/n 2> /dev/null; mv " + world.out + "/f . 2> /dev/null; true");
+      CHECK(silent.exit_code == 0);
+      CHECK(silent.denied);
+      CHECK(silent.denial_source == "observed");
+      REQUIRE(silent.denials.size() >= 2);
+      CHECK(silent.denials[0].what == "create");
+      CHECK(silent.denials[0].path == world.out + "/n");
+      CHECK(silent.denials[1].what == "rename");
+      CHECK(silent.denials[1].path == world.out + "/f");
+      CHECK(test::slurp(world.out + "/f") == "ORIG");
+
+      const auto other = run("echo 'x: Permission denied: Read-only file system' >&2; ./missing; cat " + world.out +
+                             "/f > /dev/null; chmod 000 .; mkdir " + world.out + "; exit 1");
+      CHECK(other.exit_code == 1);
+      CHECK_FALSE(other.denied);
+      CHECK(other.denials.empty());
+    }
+  }
+}
+
+TEST_CASE("metadata outside cannot be changed under any backend and mode") {
+  for (const std::string& backend : backends()) {
+    for (const Mode mode : {Mode::read_only, Mode::workspace_write}) {
+      DYNAMIC_SECTION(backend << " " << sandbox::mode_name(mode)) {
+        World world;
+        auto box = sandbox::make_local_sandbox(options_for(backend));
+        const std::string f = world.out + "/f";
+        const auto tried = world.run(*box, mode,
+                                     "chmod 777 " + f + "; touch -d 2001-01-01 " + f + "; chown 1:1 " + f +
+                                         "; chmod 600 " + world.ws + "; echo end");
+        CHECK(tried.out == "end\n");
+        struct stat info {};
+        REQUIRE(stat(f.c_str(), &info) == 0);
+        CHECK((info.st_mode & 0777) == 0644);
+        CHECK(info.st_mtime > 1'600'000'000);
+        CHECK(info.st_uid == geteuid());
+        REQUIRE(stat(world.ws.c_str(), &info) == 0);
+        CHECK(((info.st_mode & 0777) == 0600) == (mode == Mode::workspace_write));
+      }
+    }
+  }
 }

@@ -1,0 +1,563 @@
+#define _GNU_SOURCE
+#include "supervise.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+#include <utime.h>
+
+#include "filter.h"
+
+enum {
+  ioctl_set_flags = 0x40082104, /* SECCOMP_IOCTL_NOTIF_SET_FLAGS, 6.6 */
+  sync_wake_up = 1,
+  page = 4096,       /* strings are read up to a border of this: the next page may not be there */
+  max_value = 65536, /* XATTR_SIZE_MAX */
+  max_name = 256,    /* XATTR_NAME_MAX and its end */
+  max_groups = 1024,
+  path_room = 2 * PATH_MAX
+};
+
+static const char* const change_names[] = {
+    [change_open] = "write",  [change_make] = "create",    [change_remove] = "remove",     [change_rename] = "rename",
+    [change_link] = "link",   [change_truncate] = "cut",   [change_mode] = "chmod",        [change_owner] = "chown",
+    [change_times] = "touch", [change_xattr] = "setfattr", [change_no_xattr] = "setfattr", [change_flags] = "chattr"};
+
+/* -- the process that asks ----------------------------------------------------------------------------------------- */
+
+struct task {
+  int dir; /* /proc/PID: stays with this process, or fails once it is gone */
+  int mem;
+};
+
+static bool read_memory(const struct task* task, uint64_t address, void* out, size_t size) {
+  return pread(task->mem, out, size, (off_t)address) == (ssize_t)size;
+}
+
+/* 0, or an error number. */
+static int read_string(const struct task* task, uint64_t address, char* out, size_t room) {
+  for (size_t have = 0; have < room;) {
+    size_t piece = page - (size_t)((address + have) % page);
+    if (piece > room - have) piece = room - have;
+    const ssize_t n = pread(task->mem, out + have, piece, (off_t)(address + have));
+    if (n <= 0) return EFAULT;
+    if (memchr(out + have, '\0', (size_t)n)) return 0;
+    have += (size_t)n;
+  }
+  return ENAMETOOLONG;
+}
+
+/* The text of a link, with its end; false when there is none, or it is too long. */
+static bool read_link(int dir, const char* name, char* out, size_t room) {
+  const ssize_t n = readlinkat(dir, name, out, room);
+  if (n <= 0 || (size_t)n >= room) return false;
+  out[n] = '\0';
+  return true;
+}
+
+static bool path_of(int fd, char* out, size_t room) {
+  char name[40];
+  snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+  return read_link(AT_FDCWD, name, out, room);
+}
+
+/* A path that means a descriptor of the process itself, whose number then is *fd. What the kernel would find there from
+ * our side is our own. */
+static bool names_descriptor(const char* path, int* fd) {
+  static const char* const places[] = {"/proc/self/fd/", "/proc/thread-self/fd/", "/dev/fd/"};
+  for (size_t i = 0; i < sizeof places / sizeof *places; ++i) {
+    const size_t length = strlen(places[i]);
+    if (strncmp(path, places[i], length) != 0) continue;
+    char* end = NULL;
+    const long number = strtol(path + length, &end, 10);
+    if (end == path + length || *end || number < 0 || number > INT_MAX) continue;
+    *fd = (int)number;
+    return true;
+  }
+  return false;
+}
+
+/* -- policy -------------------------------------------------------------------------------------------------------- */
+
+static bool within(const char* path, const char* root) {
+  const size_t length = strlen(root);
+  return strncmp(path, root, length) == 0 && (path[length] == '\0' || path[length] == '/');
+}
+
+static bool writable(const struct supervisor* self, const char* path) {
+  for (int i = 0; i < self->kept_count; ++i) {
+    if (within(path, self->kept[i])) return false;
+  }
+  for (int i = 0; i < self->root_count; ++i) {
+    if (within(path, self->roots[i])) return true;
+  }
+  return false;
+}
+
+static bool quiet(const struct supervisor* self, const char* path) {
+  for (int i = 0; i < self->quiet_count; ++i) {
+    if (within(path, self->quiet[i])) return true;
+  }
+  return false;
+}
+
+/* -- observing ----------------------------------------------------------------------------------------------------- */
+
+/* The place a path of the process means, as far as it exists: its canonical text in `out`, or of its folder with the
+ * last name behind it. *exists says which. False: no such folder, or it cannot be told. */
+static bool locate(const struct task* task, int at, const char* path, bool follow, char* out, size_t room,
+                   bool* exists) {
+  char text[path_room], name[32];
+  int fd;
+  if (within(path, "/proc") || names_descriptor(path, &fd)) return false; /* the process's own, and already open */
+  if (*path == '/') {
+    snprintf(text, sizeof text, "%s", path);
+  } else {
+    if (at == AT_FDCWD) {
+      snprintf(name, sizeof name, "cwd");
+    } else {
+      snprintf(name, sizeof name, "fd/%d", at);
+    }
+    char base[PATH_MAX];
+    if (!read_link(task->dir, name, base, sizeof base) || *base != '/') return false;
+    if ((size_t)snprintf(text, sizeof text, "%s/%s", base, path) >= sizeof text) return false;
+  }
+  fd = open(text, O_PATH | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW));
+  *exists = fd >= 0;
+  if (fd >= 0) {
+    const bool good = path_of(fd, out, room);
+    close(fd);
+    return good;
+  }
+  if (errno != ENOENT) return false;
+  size_t end = strlen(text);
+  while (end > 1 && text[end - 1] == '/') text[--end] = '\0';
+  char* slash = strrchr(text, '/');
+  const char* last = slash + 1;
+  if (!*last || strcmp(last, ".") == 0 || strcmp(last, "..") == 0) return false;
+  *slash = '\0';
+  fd = open(slash == text ? "/" : text, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return false;
+  char folder[PATH_MAX];
+  const bool good = path_of(fd, folder, sizeof folder);
+  close(fd);
+  return good && (size_t)snprintf(out, room, "%s/%s", strcmp(folder, "/") == 0 ? "" : folder, last) < room;
+}
+
+static bool user_could_write(const char* path) { return faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0; }
+
+static bool user_could_change_folder_of(const char* path) {
+  char folder[path_room];
+  snprintf(folder, sizeof folder, "%s", path);
+  char* slash = strrchr(folder, '/');
+  if (!slash) return false;
+  slash[slash == folder ? 1 : 0] = '\0';
+  return faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0;
+}
+
+static bool user_could_change_inode(const char* path) {
+  struct stat info;
+  return lstat(path, &info) == 0 && (geteuid() == 0 || info.st_uid == geteuid());
+}
+
+static bool follows(const struct changing_call* call, const struct seccomp_data* data) {
+#if defined(__x86_64__)
+  if (call->number == SYS_lchown) return false;
+#endif
+  if (call->number == SYS_lsetxattr || call->number == SYS_lremovexattr) return false;
+  return call->flags < 0 || !(data->args[call->flags] & AT_SYMLINK_NOFOLLOW);
+}
+
+/* utimensat() without a path is about the descriptor; any other call without one that has one is wrong. */
+static bool about_descriptor(const struct changing_call* call, const struct seccomp_data* data) {
+  return call->path < 0 || (call->number == SYS_utimensat && data->args[call->path] == 0);
+}
+
+static void observe(const struct supervisor* self, const struct task* task, const struct changing_call* call,
+                    const struct seccomp_data* data) {
+  char path[PATH_MAX], place[path_room];
+  bool exists = false;
+  const char* what = change_names[call->change];
+  const int at = call->at < 0 ? AT_FDCWD : (int)data->args[call->at];
+  if (about_descriptor(call, data)) {
+    snprintf(path, sizeof path, "fd/%d", at);
+    exists = read_link(task->dir, path, place, sizeof place) && *place == '/';
+    if (exists && !quiet(self, place) && !writable(self, place) && user_could_change_inode(place))
+      self->denied(what, place);
+    return;
+  }
+  if (read_string(task, data->args[call->path], path, sizeof path) != 0 || !*path) return;
+
+  uint64_t flags = 0;
+  bool follow = call->change == change_open || call->change == change_truncate ||
+                (is_metadata(call->change) && follows(call, data));
+  if (call->change == change_open) {
+    if (call->number == nr_openat2) {
+      if (!read_memory(task, data->args[call->flags], &flags, sizeof flags)) return;
+    } else {
+      flags = call->flags < 0 ? O_WRONLY | O_CREAT | O_TRUNC : data->args[call->flags];
+    }
+    if (flags & O_PATH) return;
+    if ((flags & O_NOFOLLOW) || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) follow = false;
+  }
+  if (!locate(task, at, path, follow, place, sizeof place, &exists)) return;
+
+  struct stat info;
+  bool could = false;
+  switch (call->change) {
+    case change_open:
+      if (!exists) {
+        could = (flags & O_CREAT) && user_could_change_folder_of(place);
+        what = "create";
+      } else if (lstat(place, &info) != 0 || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) {
+        return;
+      } else if (S_ISDIR(info.st_mode)) {
+        could = (flags & O_TMPFILE) == O_TMPFILE && user_could_write(place);
+      } else {
+        could = ((flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC)) && user_could_write(place);
+      }
+      break;
+    case change_make:
+      could = !exists && user_could_change_folder_of(place);
+      break;
+    case change_remove:
+      could = exists && user_could_change_folder_of(place);
+      break;
+    case change_rename:
+    case change_link: {
+      char second[path_room];
+      bool second_exists = false;
+      if (!exists || read_string(task, data->args[call->path2], path, sizeof path) != 0) return;
+      const int at2 = call->at2 < 0 ? AT_FDCWD : (int)data->args[call->at2];
+      if (!locate(task, at2, path, false, second, sizeof second, &second_exists)) return;
+      if (call->change == change_link && second_exists) return;
+      could = user_could_change_folder_of(second) &&
+              (call->change == change_link ? user_could_change_inode(place) : user_could_change_folder_of(place));
+      if (writable(self, place)) memcpy(place, second, sizeof second);
+      break;
+    }
+    case change_truncate:
+      could = exists && user_could_write(place);
+      break;
+    case change_mode:
+    case change_owner:
+    case change_times:
+    case change_xattr:
+    case change_no_xattr:
+    case change_flags:
+      could = exists && user_could_change_inode(place);
+      break;
+  }
+  if (could && !writable(self, place) && !quiet(self, place)) self->denied(what, place);
+}
+
+/* -- enforcing ----------------------------------------------------------------------------------------------------- */
+
+/* A descriptor (O_PATH) of what the call is about, or -1 with errno. Links of /proc that lead anywhere are not
+ * followed: they would be ours. */
+static int resolve(const struct task* task, int at, const char* path, bool follow) {
+  char name[32];
+  int fd;
+  if (path && names_descriptor(path, &fd)) {
+    at = fd;
+    path = NULL;
+  }
+  const int flags = O_PATH | O_CLOEXEC;
+  snprintf(name, sizeof name, at == AT_FDCWD ? "cwd" : "fd/%d", at);
+  if (!path || !*path) return openat(task->dir, name, flags);
+  struct open_how how = {.flags = (uint64_t)(flags | (follow ? 0 : O_NOFOLLOW)), .resolve = RESOLVE_NO_MAGICLINKS};
+  int base = AT_FDCWD;
+  if (*path == '/') {
+    char root[PATH_MAX];
+    if (!read_link(task->dir, "root", root, sizeof root)) {
+      errno = EACCES;
+      return -1;
+    }
+    if (strcmp(root, "/") != 0) {
+      base = openat(task->dir, "root", flags | O_DIRECTORY);
+      how.resolve |= RESOLVE_IN_ROOT;
+    }
+  } else {
+    base = openat(task->dir, name, flags);
+  }
+  if (base < 0 && base != AT_FDCWD) return -1;
+  fd = (int)syscall(nr_openat2, base, path, &how, sizeof how);
+  const int error = errno;
+  if (base >= 0) close(base);
+  errno = error;
+  return fd;
+}
+
+/* Whether a change of this inode stays inside. A pipe, a socket and a nameless memory file are nobody's file. */
+static bool inside(const struct supervisor* self, int fd, char* path, size_t room) {
+  struct stat info;
+  struct statfs system;
+  if (!path_of(fd, path, room) || fstat(fd, &info) != 0) return false;
+  if (*path != '/') return S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode);
+  if (strncmp(path, "/memfd:", 7) == 0)
+    return info.st_nlink == 0 && fstatfs(fd, &system) == 0 && system.f_type == TMPFS_MAGIC;
+  return writable(self, path);
+}
+
+static bool number_list(const char* status, const char* field, unsigned long* out, size_t room, size_t* count) {
+  const char* line = strstr(status, field);
+  if (!line) return false;
+  line += strlen(field);
+  for (*count = 0; *count < room;) {
+    while (*line == ' ' || *line == '\t') ++line;
+    if (*line < '0' || *line > '9') return true;
+    char* end = NULL;
+    out[(*count)++] = strtoul(line, &end, 10);
+    line = end;
+  }
+  return false;
+}
+
+/* Takes on the ids of the process for the change, as far as they differ from ours. False: they cannot be told. */
+static bool become(const struct task* task, bool* changed) {
+  static char status[16384];
+  static unsigned long ids[4], numbers[max_groups];
+  static gid_t groups[max_groups];
+  size_t count = 0;
+  *changed = false;
+  if (geteuid() != 0) return true; /* then nobody it started can be anybody else */
+  const int fd = openat(task->dir, "status", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const ssize_t n = read(fd, status, sizeof status - 1);
+  close(fd);
+  if (n <= 0) return false;
+  status[n] = '\0';
+  unsigned long user, group;
+  if (!number_list(status, "\nUid:", ids, 4, &count) && count != 4) return false;
+  user = ids[3];
+  if (!number_list(status, "\nGid:", ids, 4, &count) && count != 4) return false;
+  group = ids[3];
+  if (user == 0 && group == getegid()) return true;
+  if (!number_list(status, "\nGroups:", numbers, max_groups, &count)) return false;
+  for (size_t i = 0; i < count; ++i) groups[i] = (gid_t)numbers[i];
+  if (syscall(SYS_setgroups, count, groups) != 0) return false;
+  *changed = true;
+  setfsgid((gid_t)group);
+  setfsuid((uid_t)user);
+  return (uid_t)setfsuid((uid_t)-1) == (uid_t)user && (gid_t)setfsgid((gid_t)-1) == (gid_t)group;
+}
+
+static void be_ourselves(const gid_t* groups, int count) {
+  setfsuid(geteuid());
+  setfsgid(getegid());
+  if (syscall(SYS_setgroups, count, groups) != 0) abort(); /* never go on as somebody else */
+}
+
+static bool read_times(const struct task* task, const struct changing_call* call, const struct seccomp_data* data,
+                       struct timespec* times, bool* now) {
+  const int index = (call->path < 0 ? call->at : call->path) + 1;
+  const uint64_t address = data->args[index];
+  *now = address == 0;
+  if (*now) return true;
+#if defined(__x86_64__)
+  if (call->number == SYS_utime) {
+    struct utimbuf old;
+    if (!read_memory(task, address, &old, sizeof old)) return false;
+    times[0] = (struct timespec){old.actime, 0};
+    times[1] = (struct timespec){old.modtime, 0};
+    return true;
+  }
+#endif
+  if (!read_memory(task, address, times, 2 * sizeof *times)) return false;
+  if (call->number == SYS_utimensat) return true;
+  for (int i = 0; i < 2; ++i) { /* microseconds; what is out of range there must be out of range here */
+    if (times[i].tv_nsec < 0 || times[i].tv_nsec >= 1000000)
+      times[i].tv_nsec = 2000000000;
+    else
+      times[i].tv_nsec *= 1000;
+  }
+  return true;
+}
+
+static bool allowed_attribute(const char* name) {
+  return strncmp(name, "user.", 5) == 0 || strcmp(name, "system.posix_acl_access") == 0 ||
+         strcmp(name, "system.posix_acl_default") == 0;
+}
+
+/* The change itself; 0 or an error number. */
+static int perform(const struct task* task, const struct changing_call* call, const struct seccomp_data* data, int fd) {
+  static char value[max_value];
+  char link[40], name[max_name];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  const int after = (call->path < 0 ? call->at : call->path) + 1;
+  long rc = -1;
+  switch (call->change) {
+    case change_mode:
+      rc = chmod(link, (mode_t)data->args[after]);
+      break;
+    case change_owner:
+      rc = fchownat(fd, "", (uid_t)data->args[after], (gid_t)data->args[after + 1], AT_EMPTY_PATH);
+      break;
+    case change_times: {
+      struct timespec times[2];
+      bool now = false;
+      if (!read_times(task, call, data, times, &now)) return EFAULT;
+      rc = syscall(SYS_utimensat, fd, "", now ? NULL : times, AT_EMPTY_PATH);
+      if (rc != 0 && errno == EINVAL) rc = syscall(SYS_utimensat, AT_FDCWD, link, now ? NULL : times, 0); /* < 5.8 */
+      break;
+    }
+    case change_xattr: {
+      const uint64_t size = data->args[after + 2];
+      const int error = read_string(task, data->args[after], name, sizeof name);
+      if (error) return error == ENAMETOOLONG ? ERANGE : error;
+      if (!allowed_attribute(name)) return EPERM;
+      if (size > max_value) return E2BIG;
+      if (size && !read_memory(task, data->args[after + 1], value, (size_t)size)) return EFAULT;
+      rc = syscall(SYS_setxattr, link, name, value, (size_t)size, (int)data->args[after + 3]);
+      break;
+    }
+    case change_no_xattr: {
+      const int error = read_string(task, data->args[after], name, sizeof name);
+      if (error) return error == ENAMETOOLONG ? ERANGE : error;
+      if (!allowed_attribute(name)) return EPERM;
+      rc = syscall(SYS_removexattr, link, name);
+      break;
+    }
+    case change_flags:
+    case change_open:
+    case change_make:
+    case change_remove:
+    case change_rename:
+    case change_link:
+    case change_truncate:
+      return EPERM;
+  }
+  return rc == 0 ? 0 : errno;
+}
+
+/* 0, or the error number that the process gets. */
+static int enforce(const struct supervisor* self, const struct task* task, const struct changing_call* call,
+                   const struct seccomp_data* data) {
+  char path[PATH_MAX], place[path_room];
+  const char* named = NULL;
+  const int at = call->at < 0 ? AT_FDCWD : (int)data->args[call->at];
+  if (call->change == change_flags) return EPERM;
+  if (!about_descriptor(call, data)) {
+    const int error = read_string(task, data->args[call->path], path, sizeof path);
+    if (error) return error;
+    const bool empty_is_at = call->flags >= 0 && (data->args[call->flags] & AT_EMPTY_PATH);
+    if (!*path && !empty_is_at) return ENOENT;
+    named = path;
+  }
+  static gid_t own_groups[max_groups];
+  const int own_count = getgroups(max_groups, own_groups);
+  bool other = false;
+  int error = EACCES;
+  if (own_count >= 0 && become(task, &other)) {
+    const int fd = resolve(task, at, named, follows(call, data));
+    if (fd < 0) {
+      error = errno == ELOOP && named ? EACCES : errno;
+    } else if (!inside(self, fd, place, sizeof place)) {
+      if (*place == '/' && !within(place, "/proc") && !quiet(self, place) && user_could_change_inode(place))
+        self->denied(change_names[call->change], place);
+    } else {
+      error = perform(task, call, data, fd);
+    }
+    if (fd >= 0) close(fd);
+  }
+  if (other) be_ourselves(own_groups, own_count);
+  return error;
+}
+
+/* -- the listener -------------------------------------------------------------------------------------------------- */
+
+static void take_listener(struct supervisor* self) {
+  char byte;
+  union {
+    struct cmsghdr header;
+    char room[CMSG_SPACE(sizeof(int))];
+  } control;
+  struct iovec data = {&byte, 1};
+  struct msghdr message = {
+      .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+  if (recvmsg(self->socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) > 0) {
+    const struct cmsghdr* header = CMSG_FIRSTHDR(&message);
+    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+        header->cmsg_len == CMSG_LEN(sizeof(int)))
+      memcpy(&self->listener, CMSG_DATA(header), sizeof(int));
+  }
+  close(self->socket); /* the launcher sends once; nobody else is listened to */
+  self->socket = -1;
+  if (self->listener < 0) return;
+  /* The caller and we take turns on one processor: half the time. Older kernels do not know it. */
+  ioctl(self->listener, ioctl_set_flags, sync_wake_up);
+  self->listening();
+}
+
+static const struct changing_call* find_call(int number) {
+  for (size_t i = 0; i < changing_call_count; ++i) {
+    if (changing_calls[i].number == number) return &changing_calls[i];
+  }
+  return NULL;
+}
+
+/* What to answer to one call: an error number, 0 for "it was done", -1 for "go on". */
+static int answer_to(const struct supervisor* self, const struct seccomp_notif* asked) {
+  const struct changing_call* call = find_call(asked->data.nr);
+  const bool enforced = self->enforce && (!call || is_metadata(call->change));
+  char name[16];
+  struct task task = {-1, -1};
+  int result = enforced ? EACCES : -1;
+  snprintf(name, sizeof name, "%u", asked->pid);
+  if (call && self->proc) task.dir = openat(dirfd(self->proc), name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (task.dir >= 0) task.mem = openat(task.dir, "mem", O_RDONLY | O_CLOEXEC);
+  /* From here on both stay with the process that was there when the kernel said so. */
+  if (task.mem >= 0 && ioctl(self->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &asked->id) == 0) {
+    if (enforced) {
+      result = enforce(self, &task, call, &asked->data);
+    } else {
+      observe(self, &task, call, &asked->data);
+    }
+  }
+  if (task.mem >= 0) close(task.mem);
+  if (task.dir >= 0) close(task.dir);
+  return result;
+}
+
+int supervise_fd(const struct supervisor* self) { return self->listener >= 0 ? self->listener : self->socket; }
+
+void supervise(struct supervisor* self, short events) {
+  if (self->listener < 0) {
+    take_listener(self);
+    return;
+  }
+  struct seccomp_notif asked;
+  memset(&asked, 0, sizeof asked);
+  if (events & POLLIN) {
+    if (ioctl(self->listener, SECCOMP_IOCTL_NOTIF_RECV, &asked) != 0) return; /* the caller is gone, or a signal */
+    const int result = answer_to(self, &asked);
+    struct seccomp_notif_resp answer;
+    memset(&answer, 0, sizeof answer);
+    answer.id = asked.id;
+    if (result < 0) {
+      answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+    } else {
+      answer.error = -result;
+    }
+    ioctl(self->listener, SECCOMP_IOCTL_NOTIF_SEND, &answer); /* fails when the caller was killed */
+  } else {
+    close(self->listener); /* nobody with the filter is left */
+    self->listener = -1;
+  }
+}

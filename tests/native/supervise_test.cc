@@ -1,0 +1,278 @@
+// The launcher's filter and call-init's answers, on this kernel, without a sandbox around: Landlock allows everything
+// here, so that what is refused was refused by the filter or by call-init.
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+#include <cstdlib>
+#include <iostream>
+
+#include "tests/native/support.h"
+
+namespace {
+
+bool can_listen() {
+  static const bool can = [] {
+    const auto probe = test::run(test::options({test::helper("landlock-run"), "--probe"}));
+    if (probe.out.find("\nlistener: works\n") != std::string::npos) return true;
+    std::cerr << "skipped: " << probe.out << probe.err;
+    const char* ci = std::getenv("CI");
+    if (ci != nullptr && std::string(ci) == "true") FAIL("CI=true and no listener: " << probe.out << probe.err);
+    return false;
+  }();
+  return can;
+}
+
+// A workspace with a file in it, a file and a folder outside.
+struct World {
+  test::Folder folder;
+  std::string in = folder / "in", out = folder / "out";
+  World() {
+    std::filesystem::create_directories(in + "/kept");
+    std::filesystem::create_directories(out);
+    for (const std::string& file : {in + "/f", in + "/kept/f", out + "/f"}) {
+      std::ofstream(file) << "x";
+      REQUIRE(chmod(file.c_str(), 0644) == 0);
+    }
+  }
+
+  struct Run {
+    test::Outcome outcome;
+    std::vector<std::string> denials;
+    bool supervised;
+  };
+  Run run(const std::string& script, bool enforce, std::vector<std::string> program = {"/bin/bash", "-c"}) const {
+    std::vector<std::string> argv{
+        test::helper("landlock-run"), "--status", "3", "--listener", "6", "--quiet", "--rw", "/", "--"};
+    argv.insert(argv.end(), program.begin(), program.end());
+    argv.push_back(script);
+    auto options = test::options(argv);
+    options.cwd = in;
+    options.launcher_status = true;
+    options.supervision = base::Supervision{{in}, {in + "/kept"}, {"/dev/tty", "/dev/null"}, enforce};
+    auto child = base::Child::start(options);
+    REQUIRE(child);
+    Run run;
+    run.outcome = test::follow(**child);
+    run.supervised = (*child)->supervised();
+    for (const base::Denial& denial : (*child)->denials()) run.denials.push_back(denial.what + " " + denial.path);
+    return run;
+  }
+  mode_t mode_of(const std::string& path) const {
+    struct stat info {};
+    REQUIRE(lstat(path.c_str(), &info) == 0);
+    return info.st_mode & 07777;
+  }
+};
+
+using Words = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("metadata of files outside is refused, whatever the way to it") {
+  if (!can_listen()) return;
+  World world;
+  std::filesystem::create_symlink(world.out + "/f", world.in + "/link");
+  std::filesystem::create_directory_symlink(world.out, world.in + "/dir");
+  for (const std::string& way :
+       {world.out + "/f", std::string("../out/f"), std::string("link"), std::string("dir/f"), std::string("kept/f"),
+        world.in + "/../out/f", std::string("/proc/self/root") + world.out + "/f",
+        std::string("/proc/self/cwd/../out/f")}) {
+    INFO(way);
+    const auto run =
+        world.run("chmod 777 " + way + "; touch -d 2001-01-01 " + way + "; chown 12345:12345 " + way, true);
+    CHECK(run.supervised);
+    CHECK(run.outcome.exit.exit_code != 0);
+    CHECK(world.mode_of(world.out + "/f") == 0644);
+    CHECK(world.mode_of(world.in + "/kept/f") == 0644);
+    struct stat info {};
+    REQUIRE(stat((world.out + "/f").c_str(), &info) == 0);
+    CHECK(info.st_uid == geteuid());
+    CHECK(info.st_mtime > 1'600'000'000);
+  }
+}
+
+TEST_CASE("metadata calls on descriptors and names of descriptors are answered for the file they mean") {
+  if (!can_listen()) return;
+  World world;
+  const std::string python =
+      "import os\n"
+      "for p in ('" +
+      world.out + "/f', '" + world.in +
+      "/f'):\n"
+      "  fd = os.open(p, os.O_RDONLY)\n"
+      "  for change in (lambda: os.fchmod(fd, 0o600), lambda: os.chmod('/proc/self/fd/%d' % fd, 0o600),\n"
+      "                 lambda: os.utime(fd, (1, 1)), lambda: os.setxattr(fd, 'user.x', b'y'),\n"
+      "                 lambda: os.fchown(fd, os.getuid(), os.getgid())):\n"
+      "    try:\n"
+      "      change(); print('done')\n"
+      "    except OSError as e:\n"
+      "      print(e.errno)\n";
+  const auto run = world.run(python, true, {"/usr/bin/python3", "-c"});
+  CHECK(run.outcome.out == "13\n13\n13\n13\n13\ndone\ndone\ndone\ndone\ndone\n");
+  CHECK(world.mode_of(world.out + "/f") == 0644);
+  CHECK(world.mode_of(world.in + "/f") == 0600);
+  struct stat info {};
+  REQUIRE(stat((world.in + "/f").c_str(), &info) == 0);
+  CHECK(info.st_mtime == 1);
+  char value = 0;
+  CHECK(getxattr((world.in + "/f").c_str(), "user.x", &value, 1) == 1);
+  CHECK(getxattr((world.out + "/f").c_str(), "user.x", &value, 1) < 0);
+}
+
+TEST_CASE("inside, every kind of metadata change is done as it was asked") {
+  if (!can_listen()) return;
+  World world;
+  const auto run = world.run(
+      "set -e; chmod u+x,g=,o= f; stat -c %a f; touch -d @1000000000.123456789 f; stat -c %.9Y f; ln -s nowhere l; "
+      "touch -h -d @5 l; stat -c %Y l; chown -h $(id -u):$(id -g) l; cp -a f g; stat -c '%a %Y' g; mkdir d; "
+      "chmod 1777 d; stat -c %a d; touch f; tar cf t f l; mkdir x; tar -C x -xpf t; stat -c '%a %Y' x/f",
+      true);
+  CHECK(run.outcome.err == "");
+  CHECK(run.outcome.exit.exit_code == 0);
+  CHECK(run.outcome.out.starts_with("700\n1000000000.123456789\n5\n700 1000000000\n1777\n700 "));
+  CHECK(run.denials == Words{});
+}
+
+TEST_CASE("links of /proc are not followed to what they mean for call-init") {
+  if (!can_listen()) return;
+  World world;
+  const auto run = world.run(
+      "mkdir sub; echo > sub/f; cd sub; chmod 600 /proc/self/cwd/f; chmod 600 /proc/self/../self/cwd/f", true);
+  CHECK(run.outcome.exit.exit_code == 1);
+  CHECK(world.mode_of(world.in + "/f") == 0644);
+}
+
+TEST_CASE("attributes that carry privileges and inode flags are refused inside, too") {
+  if (!can_listen()) return;
+  World world;
+  const auto run = world.run(
+      "import os, fcntl, struct\n"
+      "def no(change):\n"
+      "  try:\n    change(); print('done')\n"
+      "  except OSError as e:\n    print(e.errno)\n"
+      "no(lambda: os.setxattr('f', 'security.capability', b'\\1\\0\\0\\2' + b'\\0' * 16))\n"
+      "no(lambda: os.setxattr('f', 'trusted.x', b'y'))\n"
+      "fd = os.open('f', os.O_RDONLY)\n"
+      "no(lambda: fcntl.ioctl(fd, 0x40086602, struct.pack('l', 0x10)))\n"
+      "no(lambda: os.chmod('missing', 0o600))\n"
+      "no(lambda: os.utime('', (1, 1)))\n"
+      "os.symlink('missing', 'l')\n"
+      "no(lambda: os.lchown('l', os.getuid(), os.getgid()))\n"
+      "no(lambda: fcntl.ioctl(fd, 0x5412, b'x'))\n"   // TIOCSTI
+      "no(lambda: fcntl.ioctl(fd, 0x541c, b'x'))\n",  // TIOCLINUX
+      true, {"/usr/bin/python3", "-c"});
+  CHECK(run.outcome.out == "1\n1\n1\n2\n2\ndone\n1\n1\n");
+}
+
+TEST_CASE("somebody else's ids are taken on for what they ask") {
+  if (!can_listen()) return;
+  if (geteuid() != 0) {
+    WARN("skipped: only root can be somebody else");
+    return;
+  }
+  World world;
+  const auto run = world.run(
+      "setpriv --reuid 65534 --regid 65534 --clear-groups chmod 777 f || echo refused; setpriv --reuid 65534 --regid "
+      "65534 --clear-groups bash -c 'echo > /dev/null'; chmod 640 f && echo own",
+      true);
+  CHECK(run.outcome.out == "refused\nown\n");
+  CHECK(world.mode_of(world.in + "/f") == 0640);
+}
+
+TEST_CASE("denied changes are observed with what and where, and nothing else is") {
+  if (!can_listen()) return;
+  World world;
+  const std::string& out = world.out;
+  const auto run = world.run(
+      "echo x > a; rm a; mkdir d; mv d e; ln -s x l; ln f h; chmod 600 f; cat " + out + "/f > /dev/null; ls " + out +
+          " > /dev/null; mkdir " + out + " 2> /dev/null; rm -f " + out +
+          "/none; echo > /dev/null; : < /dev/tty; "
+          "echo x > " +
+          out + "/new; echo x >> " + out + "/f; echo x >> " + out + "/f; mkdir " + out + "/m; mv " + out +
+          "/new moved; rmdir " + out + "/m; truncate -s 0 " + out + "/f; chmod 600 " + out + "/f; echo x > kept/n",
+      false);
+  CHECK(run.supervised);
+  CHECK(run.denials == Words{"create " + out + "/new", "write " + out + "/f", "create " + out + "/m",
+                             "rename " + out + "/new", "remove " + out + "/m", "chmod " + out + "/f",
+                             "create " + world.in + "/kept/n"});
+}
+
+TEST_CASE("a file that is made or cut by an open for reading is observed") {
+  if (!can_listen()) return;
+  World world;
+  const auto run = world.run(
+      "import os\n"
+      "os.open('" +
+          world.out +
+          "/f', os.O_RDONLY | os.O_CREAT)\n"
+          "os.open('" +
+          world.out +
+          "/n', os.O_RDONLY | os.O_CREAT)\n"
+          "os.open('" +
+          world.out + "/f', os.O_RDONLY | os.O_TRUNC)\n",
+      false, {"/usr/bin/python3", "-c"});
+  CHECK(run.denials == Words{"create " + world.out + "/n", "write " + world.out + "/f"});
+}
+
+TEST_CASE("what the user could not have changed anyway is no denial of the sandbox") {
+  if (!can_listen()) return;
+  if (geteuid() == 0) {
+    WARN("skipped: root can change everything");
+    return;
+  }
+  World world;
+  CHECK(world.run("echo x > /etc/passwd; echo x > /etc/new; chmod 600 /etc/passwd; true", false).denials == Words{});
+}
+
+TEST_CASE("foreign system calls and io_uring do not exist inside") {
+  if (!can_listen()) return;
+  World world;
+  // 425: io_uring_setup. 0x40000000 + 39: getpid of x32.
+  const auto run = world.run(
+      "import ctypes\n"
+      "c = ctypes.CDLL(None, use_errno=True)\n"
+      "for n in (425, 426, 427, 0x40000000 + 39, 452, 463, 466, 469):\n"
+      "  ctypes.set_errno(0); c.syscall(n, 0, 0, 0, 0, 0); print(ctypes.get_errno())\n",
+      true, {"/usr/bin/python3", "-c"});
+  CHECK(run.outcome.out == "38\n38\n38\n38\n38\n38\n38\n38\n");
+}
+
+TEST_CASE("with nobody to ask, metadata is refused whole or left free") {
+  if (!can_listen()) return;
+  World world;
+  const auto chmod_with = [&](const std::string& option) {
+    std::vector<std::string> argv{test::helper("landlock-run"), "--quiet", "--rw", "/"};
+    if (!option.empty()) argv.push_back(option);
+    argv.insert(argv.end(), {"--", "/bin/chmod", "600", world.out + "/f"});
+    return test::run(test::options(argv)).exit.exit_code;
+  };
+  CHECK(chmod_with("--refuse-metadata") == 1);
+  CHECK(world.mode_of(world.out + "/f") == 0644);
+  CHECK(chmod_with("") == 0);
+  CHECK(world.mode_of(world.out + "/f") == 0600);
+}
+
+TEST_CASE("a listener that cannot be handed over stops the command") {
+  if (!can_listen()) return;
+  World world;
+  auto options = test::options({test::helper("landlock-run"), "--status", "3", "--listener", "3", "--quiet", "--rw",
+                                "/", "--", "/bin/touch", world.in + "/ran"});
+  options.launcher_status = true;
+  const auto outcome = test::run(options);
+  CHECK(outcome.exit.exit_code == 125);
+  CHECK(outcome.launcher.starts_with("Ffilter "));
+  CHECK_FALSE(std::filesystem::exists(world.in + "/ran"));
+}
+
+TEST_CASE("a command that forks much is answered to its end, and killed while it asks") {
+  if (!can_listen()) return;
+  World world;
+  const auto busy = world.run(
+      "for i in 1 2 3 4 5 6 7 8; do (for j in $(seq 50); do echo > f$i.$j; chmod 600 f$i.$j; rm f$i.$j; done) & done; "
+      "wait; ls | wc -l",
+      true);
+  CHECK(busy.outcome.out == "2\n");
+  CHECK(busy.denials == Words{});
+  const auto left = world.run("(while :; do chmod 600 f; chmod 644 f; done) & sleep 0.2; echo done", true);
+  CHECK(left.outcome.out == "done\n");
+}
