@@ -68,6 +68,7 @@ CASES += [
     refused("launcher-descriptors-of-the-command", "", more_descriptors, wrap=leaking, drive=observe, via="launcher",
             runners=("landlock",)),
     refused("new-privileges", "", lambda w: w.note["status"]["NoNewPrivs"] != "1" and "exec may gain privileges", drive=observe),
+    refused("calls-unfiltered", "", lambda w: w.note["status"].get("Seccomp") != "2" and "no filter over system calls", drive=observe),
     refused("capabilities-held", "", capabilities, drive=observe, needs=ROOT),
     refused("capabilities-to-be-had", "", bounding, drive=observe, users=("root",)),
     refused("standard-input-reopened-for-writing", "echo PWN > /dev/stdin", outside, stdin="out/f"),

@@ -55,7 +55,7 @@ class World:
         self.case, self.place, self.tools, self.base = case, place, tools, base
         self.mode, self.runner, self.user = place.mode, place.runner, place.user
         self.baseline = place.runner == "none"
-        self.unique = os.path.basename(os.path.dirname(base)) + "-" + os.path.basename(base)
+        self.unique = "-".join(base.split("/")[-3:]).removeprefix("acp-attacks-")
         self.mark = f"{self.unique}-{os.getpid()}"
         self.ws, self.out, self.home, self.host_dir = (os.path.join(base, n) for n in ("ws", "out", "home", "host"))
         self.number = 0x5a000000 + (hash(self.mark) & 0xffffff)      # a key nobody else uses
