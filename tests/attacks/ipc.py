@@ -53,5 +53,5 @@ pid, fd = pty.fork()
 if pid == 0:
     os.write(1, b"yes"); os._exit(0)
 print(os.read(fd, 3).decode()); os.waitpid(pid, 0)'""", prints("yes")),
-    works("terminal-by-script", "script -qec 'echo yes' /dev/null | tr -d '\\r'", prints("yes")),
+    works("terminal-by-script", "script -qec 'echo yes' /dev/null | tr -d '\\r'", prints("yes"), program="script"),
 ]

@@ -97,10 +97,10 @@ attack("sed-in-place", "sed -i s/ORIG/PWN/ \"$OUT/f\"")
 attack("copy-reflink", 'cp --reflink=auto f "$OUT/new"')
 attack("tar-absolute-names", 'tar -xPf archive.tar', setup="""
     cd "$WS"; echo PWN > "$OUT/new"; tar -cPf archive.tar "$OUT/new"; rm "$OUT/new\"""")
-attack("patch-with-dotdot", 'patch -p0 -d "$OUT" < diff', setup="""
+attack("patch-with-dotdot", program="patch", run='patch -p0 -d "$OUT" < diff', setup="""
     printf -- '--- f\\n+++ f\\n@@ -1 +1 @@\\n-ORIG\\n+PWN\\n' > "$WS/diff\"""")
 attack("git-init-outside", 'git init -q "$OUT/new"')
-attack("compile-outside", 'echo "int main(void){return 0;}" | gcc -x c -o "$OUT/new" -')
+attack("compile-outside", 'echo "int main(void){return 0;}" | gcc -x c -o "$OUT/new" -', program="gcc")
 attack("working-directory-outside", "echo PWN > new", cwd="out")
 attack("working-directory-outside-unlink", "rm -f f; rmdir d", cwd="out")
 attack("core-dump-outside", 'cd "$OUT"; ulimit -c unlimited; /usr/bin/python3 -c "import os; os.abort()"')

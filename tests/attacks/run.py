@@ -215,6 +215,10 @@ def main():
         if unknown:
             sys.exit("no such case: " + " ".join(unknown))
         cases = [c for c in cases if c.name in options.case or c.module in options.case]
+    missing = sorted({c.program for c in cases if c.program and not shutil.which(c.program)})
+    if missing:
+        print("SKIP the cases that need " + ", ".join(missing))
+        cases = [c for c in cases if c.program not in missing]
     if options.list:
         listing(cases)
         return 0

@@ -65,12 +65,12 @@ can("own-name", "echo worker > /proc/self/comm && echo yes", modes=ONLY_WRITE)
 can("xargs-in-parallel", "seq 12 | xargs -P 4 -n 1 true && echo yes")
 makes("sort-with-temporary-files", "seq 60000 | sort -R -S 500K | sort -n -S 500K | tail -1 > result", "60000")
 makes("sed-in-place-inside", "sed -i s/MINE/yes/ f && cp f result")
-makes("perl-in-place", "perl -pi -e 's/MINE/yes/' f && cp f result")
-makes("patch-inside", "echo yes > new; diff -u f new > d; patch -s f < d && cp f result")
-makes("tar-pack-and-unpack", "mkdir a && cp f a && tar -czf a.tgz a && rm -r a && tar -xzf a.tgz && test -f a/f && echo yes > result")
+makes("perl-in-place", "perl -pi -e 's/MINE/yes/' f && cp f result", program="perl")
+makes("patch-inside", "echo yes > new; diff -u f new > d; patch -s f < d && cp f result", program="patch")
+makes("tar-pack-and-unpack", "mkdir a && cp f a && tar -czf a.tgz a && rm -r a && tar -xzf a.tgz && test -f a/f && echo yes > result", program="tar")
 makes("install-program", "install -m 755 f x && cp --preserve=all x y && echo yes > result")
-makes("compile-and-run", "printf 'int main(void){return 7;}' > m.c && gcc -o m m.c; ./m; [ $? = 7 ] && echo yes > result")
-makes("make-in-parallel", "printf 'all: a1 a2 a3 a4\\na%%:\\n\\t@echo $@ > $@\\n' > Makefile && make -s -j4 && cat a1 a2 a3 a4 | wc -l > result", "4")
+makes("compile-and-run", "printf 'int main(void){return 7;}' > m.c && gcc -o m m.c; ./m; [ $? = 7 ] && echo yes > result", program="gcc")
+makes("make-in-parallel", "printf 'all: a1 a2 a3 a4\\na%%:\\n\\t@echo $@ > $@\\n' > Makefile && make -s -j4 && cat a1 a2 a3 a4 | wc -l > result", "4", program="make")
 can("python-imports", "/usr/bin/python3 -c 'import json, decimal, ssl; print(\"yes\")'")
 makes("python-temporary-file", """/usr/bin/python3 -c '
 import tempfile
@@ -93,13 +93,13 @@ f = open("result", "w+b"); f.truncate(4096); m = mmap.mmap(f.fileno(), 4096); m[
 makes("python-rename-and-sync", """/usr/bin/python3 -c '
 import os
 f = open("x", "w"); f.write("yes"); f.flush(); os.fsync(f.fileno()); os.replace("x", "result"); d = os.open(".", os.O_RDONLY); os.fsync(d)'""")
-makes("node-writes", "node -e 'const fs = require(\"fs\"); fs.mkdirSync(\"a\"); fs.copyFileSync(\"f\", \"a/f\"); fs.writeFileSync(\"result\", \"yes\")'")
+makes("node-writes", "node -e 'const fs = require(\"fs\"); fs.mkdirSync(\"a\"); fs.copyFileSync(\"f\", \"a/f\"); fs.writeFileSync(\"result\", \"yes\")'", program="node")
 makes("node-installs", "cd app && npm install --offline --no-audit --no-fund --cache ../cache > ../log 2>&1 && test -e node_modules/dep/package.json && echo yes > ../result",
       setup="""mkdir -p "$WS/app/dep"; cd "$WS/app"; echo '{"name":"dep","version":"1.0.0"}' > dep/package.json
-      echo '{"name":"x","version":"1.0.0","dependencies":{"dep":"file:./dep"}}' > package.json""", modes=ONLY_WRITE)
+      echo '{"name":"x","version":"1.0.0","dependencies":{"dep":"file:./dep"}}' > package.json""", modes=ONLY_WRITE, program="npm")
 can("shared-memory", 'echo yes > /dev/shm/attack-$UNIQUE && cat /dev/shm/attack-$UNIQUE; rm /dev/shm/attack-$UNIQUE', modes=ONLY_WRITE)
-can("trace-a-program", "strace -f -o /dev/null true && echo yes")
-can("debug-a-program", "gdb -q -batch -ex run /bin/true 2>/dev/null | grep -o 'exited normally'", "exited normally")
+can("trace-a-program", "strace -f -o /dev/null true && echo yes", program="strace")
+can("debug-a-program", "gdb -q -batch -ex run /bin/true 2>/dev/null | grep -o 'exited normally'", "exited normally", program="gdb")
 can("user-namespace", "unshare -r id -u", "0")
 can("memory-file", "/usr/bin/python3 -c 'import os; fd = os.memfd_create(\"x\"); os.write(fd, b\"yes\"); print(os.pread(fd, 3, 0).decode())'")
 can("large-memory", "/usr/bin/python3 -c 'import mmap; m = mmap.mmap(-1, 1 << 28); m[0] = 1; print(\"yes\")'")
