@@ -55,7 +55,8 @@ def more_descriptors(w):
 
 def capabilities(w):
     allowed = 0xfb                     # files and ids: DAC_OVERRIDE, CHOWN, FOWNER, FSETID, KILL, SETGID, SETUID
-    held = {n: w.note["status"][n] for n in ("CapInh", "CapPrm", "CapEff", "CapAmb") if int(w.note["status"][n], 16) & ~allowed}
+    held = {n: w.note["status"][n] for n in ("CapInh", "CapPrm", "CapEff", "CapAmb")
+            if int(w.note["status"][n], 16) & ~allowed}
     return held and f"the command holds {held}"
 
 
@@ -67,8 +68,10 @@ CASES += [
     refused("descriptors-of-the-command", "", more_descriptors, wrap=leaking, drive=observe),
     refused("launcher-descriptors-of-the-command", "", more_descriptors, wrap=leaking, drive=observe, via="launcher",
             runners=("landlock",)),
-    refused("new-privileges", "", lambda w: w.note["status"]["NoNewPrivs"] != "1" and "exec may gain privileges", drive=observe),
-    refused("calls-unfiltered", "", lambda w: w.note["status"].get("Seccomp") != "2" and "no filter over system calls", drive=observe),
+    refused("new-privileges", "", lambda w: w.note["status"]["NoNewPrivs"] != "1" and "exec may gain privileges",
+            drive=observe),
+    refused("calls-unfiltered", "", lambda w: w.note["status"].get("Seccomp") != "2" and "no filter over system calls",
+            drive=observe),
     refused("capabilities-held", "", capabilities, drive=observe, needs=ROOT),
     refused("capabilities-to-be-had", "", bounding, drive=observe, users=("root",)),
     refused("standard-input-reopened-for-writing", "echo PWN > /dev/stdin", outside, stdin="out/f"),

@@ -1,7 +1,7 @@
 """Files inside the workspace that a program of the user will act on later: hooks, configuration, editors' tasks."""
 import os
 
-from case import decided, inside, present, refused, writes
+from case import decided, inside, present, refused, tree, writes
 
 CASES = []
 REPOSITORY = """
@@ -11,29 +11,24 @@ REPOSITORY = """
 
 
 def git_changed(*below):
-    """The named parts of .git, and nothing else, must be as they were."""
+    """The named parts of .git must be as they were."""
     def effect(w):
         top = w.ws + "/.git"
         if os.path.islink(top) or not os.path.isdir(top):
             return ".git is not the folder it was"
-        before, now = w.before_ws, {}
-        for part in below:
-            path = os.path.join(top, part)
-            for folder, _, files in os.walk(path):
-                now.update((os.path.join(folder, f), open(os.path.join(folder, f), "rb").read()) for f in files)
-            if os.path.isfile(path):
-                now[path] = open(path, "rb").read()
-            elif os.path.islink(path):
-                return f"{part} is a link"
-        old = {p: d["content"] for p, d in before.items() if any(p == os.path.join(top, b) or p.startswith(os.path.join(top, b) + "/")
-                                                              for b in below) and p in before and d["mode"].startswith("0o100")}
-        changed = [p for p in sorted(now.keys() | old.keys()) if now.get(p) != old.get(p)]
+
+        def parts(found):
+            return {path: (what["mode"], what["content"]) for path, what in found.items()
+                    if any(path == f"{top}/{part}" or path.startswith(f"{top}/{part}/") for part in below)}
+        before, now = parts(w.before_ws), parts(tree(top))
+        changed = sorted(path for path in before.keys() | now.keys() if before.get(path) != now.get(path))
         return changed and os.path.relpath(changed[0], w.ws) + " was changed"
     return effect
 
 
 def planted(name, run, effect=None, **more):
-    CASES.append(refused("git-" + name, run, effect or git_changed("hooks", "config", "info"), setup=more.pop("setup", REPOSITORY), **more))
+    CASES.append(refused("git-" + name, run, effect or git_changed("hooks", "config", "info"),
+                         setup=more.pop("setup", REPOSITORY), **more))
 
 
 planted("hook-planted", "printf '#!/bin/sh\\ntouch /tmp/x\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit")
@@ -47,7 +42,8 @@ planted("configuration-by-command", "git config core.fsmonitor 'touch /tmp/x'")
 planted("configuration-by-edit", "printf '[core]\\n\\thooksPath = ../h\\n' >> .git/config")
 planted("configuration-replaced", "cp .git/config c; echo '[alias]' >> c; mv c .git/config")
 planted("attributes-planted", "mkdir -p .git/info; echo '* filter=x' > .git/info/attributes")
-planted("folder-renamed-and-made-anew", "mv .git old && mkdir -p .git/hooks && echo x > .git/hooks/pre-commit", present("ws/old"))
+planted("folder-renamed-and-made-anew", "mv .git old && mkdir -p .git/hooks && echo x > .git/hooks/pre-commit",
+        present("ws/old"))
 planted("folder-exchanged", 'cp -r .git g; echo x > g/hooks/pre-commit; "$ATTACK" exchange g .git')
 planted("folder-linked", "mv .git old; ln -s old .git", present("ws/old"))
 planted("folder-removed", "rm -rf .git", lambda w: not os.path.exists(w.ws + "/.git/HEAD") and ".git was removed")
@@ -57,17 +53,20 @@ planted("submodule-hook", "echo x > .git/modules/m/hooks/pre-commit", git_change
         setup=REPOSITORY + "mkdir -p .git/modules/m/hooks")
 planted("nested-repository-hook", "echo x > sub/.git/hooks/pre-commit", present("ws/sub/.git/hooks/pre-commit"),
         setup=REPOSITORY + "git init -q sub; mkdir -p sub/.git/hooks")
-planted("pointer-file-changed", "echo 'gitdir: ../evil' > wt/.git", lambda w: "evil" in open(w.ws + "/wt/.git", encoding="utf-8").read() and "changed",
+planted("pointer-file-changed", "echo 'gitdir: ../evil' > wt/.git",
+        lambda w: "evil" in open(w.ws + "/wt/.git", encoding="utf-8").read() and "changed",
         setup=REPOSITORY + "mkdir wt; echo 'gitdir: ../.git/worktrees/wt' > wt/.git")
 
-for name, path in (("vscode-tasks", ".vscode/tasks.json"), ("vscode-settings", ".vscode/settings.json"), ("idea", ".idea/workspace.xml"),
-                   ("mcp", ".mcp.json"), ("envrc", ".envrc"), ("claude", ".claude/settings.json"), ("cursor", ".cursor/mcp.json"),
+for name, path in (("vscode-tasks", ".vscode/tasks.json"), ("vscode-settings", ".vscode/settings.json"),
+                   ("idea", ".idea/workspace.xml"), ("mcp", ".mcp.json"), ("envrc", ".envrc"),
+                   ("claude", ".claude/settings.json"), ("cursor", ".cursor/mcp.json"),
                    ("devcontainer", ".devcontainer/devcontainer.json"), ("husky", ".husky/pre-commit")):
     folder = os.path.dirname(path)
     CASES.append(refused(f"tool-file-{name}-edited", f"echo PWN >> {path}", inside,
                          setup=f'cd "$WS"; mkdir -p {folder or "."}; echo x > {path}'))
 CASES += [
-    refused("tool-folder-renamed-and-made-anew", "mv .vscode v && mkdir .vscode && echo PWN > .vscode/tasks.json", present("ws/v"),
+    refused("tool-folder-renamed-and-made-anew", "mv .vscode v && mkdir .vscode && echo PWN > .vscode/tasks.json",
+            present("ws/v"),
             setup='mkdir "$WS/.vscode"; echo x > "$WS/.vscode/tasks.json"'),
     refused("tool-folder-planted", "mkdir .vscode && echo PWN > .vscode/tasks.json", present("ws/.vscode/tasks.json")),
     decided("new-repository-planted", "git init -q sub && mkdir -p sub/.git/hooks && echo x > sub/.git/hooks/pre-commit",

@@ -2,7 +2,7 @@
 import subprocess
 
 from case import refused, works, prints
-from kernel import as_user
+from kernel import as_user, read
 
 CASES = []
 
@@ -22,13 +22,17 @@ for kind, letter in (("shm", "M"), ("msg", "Q"), ("sem", "S")):
     CASES.append(refused(f"object-left-{kind}", f'"$ATTACK" {kind} "$NUMBER"', listed(kind), undo=drop(letter)))
 
 CASES += [
-    refused("memory-of-a-program-written", '"$ATTACK" shm-write "$NUMBER"', lambda w: as_user(w, "shm-print", str(w.number)).stdout == "PWN" and "written",
+    refused("memory-of-a-program-written", '"$ATTACK" shm-write "$NUMBER"',
+            lambda w: as_user(w, "shm-print", str(w.number)).stdout == "PWN" and "written",
             setup=lambda w: as_user(w, "shm", str(w.number)), undo=drop("M")),
-    refused("queue-left", '"$ATTACK" mq "/$UNIQUE"', lambda w: as_user(w, "mq-find", "/" + w.unique).returncode == 0 and "a queue stays",
+    refused("queue-left", '"$ATTACK" mq "/$UNIQUE"', lambda w: as_user(w, "mq-find", "/" + w.unique).returncode == 0
+            and "a queue stays",
             undo=lambda w: as_user(w, "mq-drop", "/" + w.unique)),
-    refused("queue-of-a-program-written", '"$ATTACK" mq-send "/$UNIQUE"', lambda w: as_user(w, "mq-count", "/" + w.unique).stdout == "1" and "a message came",
+    refused("queue-of-a-program-written", '"$ATTACK" mq-send "/$UNIQUE"',
+            lambda w: as_user(w, "mq-count", "/" + w.unique).stdout == "1" and "a message came",
             setup=lambda w: as_user(w, "mq", "/" + w.unique), undo=lambda w: as_user(w, "mq-drop", "/" + w.unique)),
-    refused("queue-of-a-program-removed", '"$ATTACK" mq-drop "/$UNIQUE"', lambda w: as_user(w, "mq-find", "/" + w.unique).returncode != 0 and "it is gone",
+    refused("queue-of-a-program-removed", '"$ATTACK" mq-drop "/$UNIQUE"',
+            lambda w: as_user(w, "mq-find", "/" + w.unique).returncode != 0 and "it is gone",
             setup=lambda w: as_user(w, "mq", "/" + w.unique), undo=lambda w: as_user(w, "mq-drop", "/" + w.unique)),
 ]
 
@@ -43,8 +47,9 @@ def typed(w):
     return w.typed() and f"{w.typed()} bytes wait at the terminal as if typed"
 
 
-NO_TIOCSTI = "" if open("/proc/sys/dev/tty/legacy_tiocsti", encoding="utf-8").read().strip() == "1" else "needs dev.tty.legacy_tiocsti"
-for name, op in (("terminal-typed-into", "type 0"), ("terminal-typed-into-by-high-bits", "type-high 0"), ("terminal-typed-into-by-dev-tty", "type-tty")):
+NO_TIOCSTI = "" if read("/proc/sys/dev/tty/legacy_tiocsti") == "1" else "needs dev.tty.legacy_tiocsti"
+for name, op in (("terminal-typed-into", "type 0"), ("terminal-typed-into-by-high-bits", "type-high 0"),
+                 ("terminal-typed-into-by-dev-tty", "type-tty")):
     CASES.append(refused(name, f'"$ATTACK" {op}', typed, tty=True, wrap=on_terminal, needs=NO_TIOCSTI))
 CASES += [
     works("terminal-of-ones-own", """/usr/bin/python3 -c '

@@ -63,7 +63,8 @@ def console_level(w):
     w.note["was"] = read("/proc/sys/kernel/printk")
 
 
-attack("console-level", '"$ATTACK" loglevel 3; "$ATTACK" loglevel 6', lambda w: read("/proc/sys/kernel/printk") != w.note["was"] and "changed",
+attack("console-level", '"$ATTACK" loglevel 3; "$ATTACK" loglevel 6',
+       lambda w: read("/proc/sys/kernel/printk") != w.note["was"] and "changed",
        setup=console_level, needs="needs root, and another level than 6", alone="printk",
        undo=lambda w: os.getuid() == 0 and subprocess.run(["sysctl", "-qw", "kernel.printk=" + w.note["was"]], check=False))
 
@@ -121,7 +122,8 @@ mounts("mount-tmpfs", '"$ATTACK" mount-tmpfs "$OUT"')
 mounts("mount-bind", '"$ATTACK" mount-bind "$WS" "$OUT"')
 mounts("mount-by-new-calls", '"$ATTACK" new-mount "$OUT"')
 mounts("mount-by-tool", 'mount -t tmpfs none "$OUT" || mount --bind / "$OUT"')
-mounts("unmount", '"$ATTACK" umount "$BASE/host/mount"; sleep 0.05', lambda w: not mounted(w) and "a mount of the host is gone",
+mounts("unmount", '"$ATTACK" umount "$BASE/host/mount"; sleep 0.05', lambda w: not mounted(w)
+       and "a mount of the host is gone",
        setup=mount_something, needs="needs root to prepare")
 WRITABLE = (
     ("remount-writable", 'remount / "$OUT/new"'),
@@ -145,7 +147,8 @@ CASES += [
         mount --bind / "$OUT/d" && cd "$OUT/d" && pivot_root . . && umount -l . ; echo PWN > "$OUT/new"'""", outside),
     refused("change-root", '"$ATTACK" chroot "$OUT" /new', outside, needs=ROOT),
     refused("change-root-in-user-namespace", '"$ATTACK" in-userns chroot "$OUT" /new', outside),
-    refused("change-root-to-host-process", '"$ATTACK" chroot "/proc/$VICTIM/root" "$OUT/new"', outside, needs=ROOT, victim=True),
+    refused("change-root-to-host-process", '"$ATTACK" chroot "/proc/$VICTIM/root" "$OUT/new"', outside, needs=ROOT,
+            victim=True),
     refused("join-mounts-of-host-process", '"$ATTACK" join-mounts "$VICTIM" "$OUT/new"', outside, needs=ROOT, victim=True),
     refused("join-namespaces-of-host-process", 'nsenter -t "$VICTIM" -m sh -c "echo PWN > $OUT/new"', outside,
             needs=ROOT, victim=True),
@@ -180,7 +183,9 @@ def as_user(w, *words):
     return subprocess.run(w.as_user() + [w.tools.helper, *words], capture_output=True, text=True, check=False)
 
 
-attack("key-left-behind", '"$ATTACK" add-key "$UNIQUE"', lambda w: as_user(w, "find-key", w.unique).returncode == 0 and "a key stays",
+attack("key-left-behind", '"$ATTACK" add-key "$UNIQUE"', lambda w: as_user(w, "find-key", w.unique).returncode == 0
+       and "a key stays",
        undo=lambda w: as_user(w, "drop-key", w.unique))
-attack("key-of-the-user-removed", '"$ATTACK" drop-key "$UNIQUE"', lambda w: as_user(w, "find-key", w.unique).returncode != 0 and "it is gone",
+attack("key-of-the-user-removed", '"$ATTACK" drop-key "$UNIQUE"', lambda w: as_user(w, "find-key", w.unique).returncode != 0
+       and "it is gone",
        setup=lambda w: as_user(w, "add-key", w.unique), undo=lambda w: as_user(w, "drop-key", w.unique))

@@ -5,9 +5,11 @@ import os
 from case import DECIDED, READ_ONLY, REFUSED, ROOT, WORKSPACE_WRITE, Case, describe, outside, prints, refused, where_present, works, writes
 
 BY_PATH = ("chmod", "chmod-setuid", "fchmodat", "fchmodat2", "chown", "lchown", "fchownat", "utimensat", "utimes", "utime",
-           "futimesat", "setxattr", "lsetxattr", "setxattrat", "removexattr", "lremovexattr", "removexattrat", "acl", "file-setattr")
+           "futimesat", "setxattr", "lsetxattr", "setxattrat", "removexattr", "lremovexattr", "removexattrat", "acl",
+           "file-setattr")
 BY_DESCRIPTOR = ("fchmod", "fchmod-empty-path", "chmod-proc-fd", "fchown", "futimens", "utimensat-null", "fsetxattr",
-                 "fremovexattr", "set-flags", "set-flags-high", "set-fsxattr", "set-version", "set-version-ext4", "fchownat-empty-path")
+                 "fremovexattr", "set-flags", "set-flags-high", "set-fsxattr", "set-version", "set-version-ext4",
+                 "fchownat-empty-path")
 NEWER = {"fchmodat2": "Linux 6.6", "fchmod-empty-path": "Linux 6.6", "setxattrat": "Linux 6.13", "removexattrat": "Linux 6.13",
          "file-setattr": "Linux 6.17", "set-flags-high": "the kernel looks at 32 bits or refuses",
          "set-version": "not every file system has it", "set-version-ext4": "ext4 has it, in some formats"}
@@ -99,8 +101,10 @@ CASES += [
     writes("touch-inside", "touch -d 2001-01-01 f", lambda w: os.stat(w.ws + "/f").st_mtime < 1e9 and "old"),
     writes("chown-to-another-inside", "chown 1:1 f", lambda w: os.stat(w.ws + "/f").st_uid == 1 and "owned by 1",
            users=("root",)),
-    writes("executable-bit", "printf '#!/bin/sh\\necho ran > result\\n' > s; chmod +x s; ./s", lambda w: os.path.exists(w.ws + "/result")),
-    writes("copy-with-metadata", "cp -a f copy", where_present("ws/copy", lambda w: os.stat(w.ws + "/copy").st_mtime == 1600000000)),
+    writes("executable-bit", "printf '#!/bin/sh\\necho ran > result\\n' > s; chmod +x s; ./s",
+           lambda w: os.path.exists(w.ws + "/result")),
+    writes("copy-with-metadata", "cp -a f copy", where_present("ws/copy",
+                                                               lambda w: os.stat(w.ws + "/copy").st_mtime == 1600000000)),
     writes("install-with-mode", "install -m 711 f copy", mode_is("ws/copy", 0o711)),
     writes("unpack-with-metadata", "tar -xpf a.tar", mode_is("ws/deep/x", 0o640),
            setup='cd "$WS"; mkdir deep; echo x > deep/x; chmod 640 deep/x; tar -cf a.tar deep; rm -r deep'),
@@ -108,7 +112,8 @@ CASES += [
     writes("chmod-of-removed-file", """/usr/bin/python3 -c '
 import os; fd = os.open("gone", os.O_CREAT | os.O_RDWR, 0o600); os.unlink("gone"); os.fchmod(fd, 0o640)
 os.utime(fd, (1, 1)); open("result", "w").write(oct(os.fstat(fd).st_mode))'""",
-           lambda w: open(w.ws + "/result", encoding="utf-8").read() == "0o100640" if os.path.exists(w.ws + "/result") else None),
+           lambda w: open(w.ws + "/result", encoding="utf-8").read() == "0o100640"
+           if os.path.exists(w.ws + "/result") else None),
     writes("times-survive-many-calls", """/usr/bin/python3 -c '
 import os
 for i in range(300): os.utime("f", (i, i)); os.chmod("f", 0o600 + i % 8)'""", lambda w: os.stat(w.ws + "/f").st_mtime == 299),

@@ -43,14 +43,16 @@ def proc_file(name, value):
 
 
 on_victim("oom-score-of-host-process", 'echo 777 > "/proc/$VICTIM/oom_score_adj"', proc_file("oom_score_adj", "777"))
-on_victim("core-filter-of-host-process", 'echo 0x7 > "/proc/$VICTIM/coredump_filter"', proc_file("coredump_filter", "00000007"))
+on_victim("core-filter-of-host-process", 'echo 0x7 > "/proc/$VICTIM/coredump_filter"',
+          proc_file("coredump_filter", "00000007"))
 CASES.append(decided("read-environment-of-host-process", 'tr "\\0" "\\n" < "/proc/$VICTIM/environ" | grep ^BASE=',
                      lambda w: w.done.out.startswith("BASE=") and "read", "reading is allowed", victim=True))
 
 # The agent's own processes.
 CASES += [
     refused("kill-the-parent", '[ "$PPID" -gt 1 ] && kill -9 "$PPID"; sleep 0.2; exit 0',
-            lambda w: w.done.code != 0 and "the call did not end by itself", wrap=lambda w: ["sh", "-c", '"$@"; exit $?', "parent"]),
+            lambda w: w.done.code != 0 and "the call did not end by itself",
+            wrap=lambda w: ["sh", "-c", '"$@"; exit $?', "parent"]),
     refused("kill-the-parents-parent", """
         g=$(cut -d" " -f4 "/proc/$PPID/stat"); [ "$g" -gt 1 ] && kill -9 "$g"; sleep 0.2; exit 0""",
             lambda w: w.done.code != 0 and "the call did not end by itself",
@@ -87,7 +89,8 @@ def capable(w):
 
 
 for name, setup in (("setuid-program", setuid), ("program-with-capability", capable)):
-    CASES.append(refused(name, '"$BASE/program" create "$BASE/roots/new"', present("roots/new"), setup=setup, users=("ordinary",),
+    CASES.append(refused(name, '"$BASE/program" create "$BASE/roots/new"', present("roots/new"), setup=setup,
+                         users=("ordinary",),
                          needs="" if os.getuid() == 0 else "only root can make such a program"))
 
 # What tries to stay.
@@ -136,7 +139,8 @@ def gone(w):
 
 for name, number, whom in (("agent-killed", signal.SIGKILL, lambda w, child: None),
                            ("agent-terminated", signal.SIGTERM, lambda w, child: None),
-                           ("runner-killed", signal.SIGKILL, lambda w, child: named("bwrap" if w.runner == "bwrap" else "bash")(w, child)),
+                           ("runner-killed", signal.SIGKILL, lambda w,
+                            child: named("bwrap" if w.runner == "bwrap" else "bash")(w, child)),
                            ("reaper-killed", signal.SIGKILL, named("call-init"))):
     CASES.append(refused(name + "-leaves-nothing", "", gone, drive=ended_by(number, whom)))
 

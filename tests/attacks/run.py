@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Tries to break out of the sandbox, and does ordinary work in it, through the real binary. See README.md beside this file.
 
-  run.py --agent build/release/acp-agent --helper build/release/attack [--jobs N] [--runner R] [--mode M] [--user U] [--case NAME]
+  run.py --agent build/release/acp-agent --helper build/release/attack [--jobs N] [--runner R] [--mode M] [--user U]
+         [--case NAME]
   run.py … --baseline      unconfined: every attack must have its effect, or the case proves nothing
   run.py --list            names, kinds and what is known not to hold
 
-Every case runs on each runner, in each mode, as root and as an ordinary user (who takes turns with root where the user makes
-no difference, unless --full). A runner or user that is impossible here is skipped with the reason. With CI=true a skipped runner fails; everywhere it fails if nothing confined at all.
+Every case runs on each runner, in each mode, as root and as an ordinary user (who takes turns with root where the user
+makes no difference, unless --full). A runner or user that is impossible here is skipped with the reason. With CI=true a
+skipped runner fails; everywhere it fails if nothing confined at all.
 """
 import argparse
 import collections
@@ -24,6 +26,7 @@ import time
 import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import documents                                                    # noqa: E402
 import known                                                        # noqa: E402
 from case import DECIDED, READ_ONLY, ROOT, WORKSPACE_WRITE          # noqa: E402
 from world import Place, Tools, World                               # noqa: E402
@@ -36,7 +39,7 @@ def load():
     cases = [dataclasses.replace(case, module=name) for name in MODULES for case in __import__(name).CASES]
     names = collections.Counter(case.name for case in cases)
     faults = [f"two cases are named {name}" for name, count in names.items() if count > 1]
-    faults += known.faults(set(names))
+    faults += known.faults(set(names)) + documents.faults(set(names))
     if faults:
         sys.exit("\n".join(faults))
     return cases
@@ -62,7 +65,8 @@ class Suite:
         agent = list(o.agent)
         beside = os.path.dirname(agent[-1])
         reachable = os.getuid() != 0 or subprocess.run(
-            ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "test", "-x", agent[-1]], check=False).returncode == 0
+            ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "test", "-x", agent[-1]],
+            check=False).returncode == 0
         if not reachable:
             for name in (os.path.basename(agent[-1]), "landlock-run", "call-init"):
                 shutil.copy(os.path.join(beside, name), folder)
@@ -73,14 +77,16 @@ class Suite:
     def places(self, runners):
         modes = (WORKSPACE_WRITE,) if runners == ("none",) else MODES
         return [Place(runner, mode, user) for runner in runners for mode in modes for user in USERS
-                if (not self.options.mode or mode == self.options.mode) and (not self.options.user or user == self.options.user)]
+                if (not self.options.mode or mode == self.options.mode)
+                and (not self.options.user or user == self.options.user)]
 
     def impossible(self, place):
         """None, or why nothing can run there."""
         if place.user == "root" and os.getuid() != 0:
             return "not started by root"
         if place.user == "ordinary" and os.getuid() == 0:
-            probe = subprocess.run(["setpriv", f"--reuid={self.tools.uid}", f"--regid={self.tools.uid}", "--clear-groups", "true"],
+            probe = subprocess.run(["setpriv", f"--reuid={self.tools.uid}", f"--regid={self.tools.uid}", "--clear-groups",
+                                    "true"],
                                    capture_output=True, text=True, check=False)
             if probe.returncode != 0:
                 return probe.stderr.strip()
@@ -188,14 +194,16 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--agent", type=shlex.split, help="the binary, with a wrapper if need be; its helpers lie beside it")
     parser.add_argument("--helper", help="the built attack.c")
-    parser.add_argument("--jobs", type=int, default=2 * (os.cpu_count() or 1), help="cases at a time; much of a call is waiting")
+    parser.add_argument("--jobs", type=int, default=2 * (os.cpu_count() or 1),
+                        help="cases at a time; much of a call is waiting")
     parser.add_argument("--runner", choices=RUNNERS)
     parser.add_argument("--mode", choices=MODES)
     parser.add_argument("--user", choices=USERS)
     parser.add_argument("--uid", type=int, help="of the ordinary user (default: nobody's), when started by root")
     parser.add_argument("--case", action="append", help="a name, or the name of a module; may be repeated")
     parser.add_argument("--full", action="store_true", help="every case as both users, also where that makes no difference")
-    parser.add_argument("--in-turn", action="store_true", help="each case in one place only, all places in turn; for slow builds")
+    parser.add_argument("--in-turn", action="store_true",
+                        help="each case in one place only, all places in turn; for slow builds")
     parser.add_argument("--baseline", action="store_true", help="unconfined")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--verbose", action="store_true", help="a line for every case")

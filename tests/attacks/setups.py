@@ -16,8 +16,10 @@ def ran(w):
 # -- workspaces --------------------------------------------------------------------------------------------------------
 
 CASES += [
-    writes("workspace-through-link", "echo x > made", present("ws/made"), setup='ln -s ws "$BASE/link"', root=lambda w: w.base + "/link"),
-    writes("workspace-through-link-and-dotdot", "echo x > made", present("ws/made"), setup='ln -s ws/deep "$BASE/link"; mkdir "$WS/deep"',
+    writes("workspace-through-link", "echo x > made", present("ws/made"), setup='ln -s ws "$BASE/link"',
+           root=lambda w: w.base + "/link"),
+    writes("workspace-through-link-and-dotdot", "echo x > made", present("ws/made"),
+           setup='ln -s ws/deep "$BASE/link"; mkdir "$WS/deep"',
            root=lambda w: w.base + "/link/.."),
     writes("working-directory-through-link", "echo x > made", present("ws/made"), setup='ln -s ws "$BASE/link"', cwd="link"),
     writes("working-directory-below", "echo x > made", present("ws/a/b/made"), setup='mkdir -p "$WS/a/b"', cwd="ws/a/b"),
@@ -31,9 +33,11 @@ CASES += [
             setup='mkdir -p "$BASE/state/acp-agent"'),
     writes("workspace-is-home", "echo x > ~/made", present("home/made"), root=lambda w: w.home, cwd="home"),
 ]
-ODD = {"spaces": "a  b", "quotes": "a'b\"c", "newline": "a\nb", "dash": "-x", "dollar": "$(id)`id`", "bytes": "a\udcff\udcfeb", "long": "n" * 200}
+ODD = {"spaces": "a  b", "quotes": "a'b\"c", "newline": "a\nb", "dash": "-x", "dollar": "$(id)`id`",
+       "bytes": "a\udcff\udcfeb", "long": "n" * 200}
 for name, folder in ODD.items():
-    CASES.append(writes(f"workspace-name-{name}", "echo x > made", lambda w, f=folder: os.path.exists(f"{w.base}/{f}/made") and "made",
+    CASES.append(writes(f"workspace-name-{name}", "echo x > made", lambda w, f=folder: os.path.exists(f"{w.base}/{f}/made")
+                        and "made",
                         setup=lambda w, f=folder: (os.mkdir(f"{w.base}/{f}"), os.chown(f"{w.base}/{f}", w.own_uid, -1)),
                         root=lambda w, f=folder: f"{w.base}/{f}", cwd=folder))
 
@@ -49,16 +53,22 @@ def state_below_home(name, run, effect):
 
 state_below_home("state-folder-written", "echo PWN > ~/.local/state/acp-agent/new", present("home/.local/state/acp-agent/new"))
 state_below_home("state-log-written", "echo PWN > ~/.local/state/acp-agent/sessions/log",
-                 lambda w: open(w.home + "/.local/state/acp-agent/sessions/log", encoding="utf-8").read() != "x\n" and "the log was written")
-for name, run in (("renamed", '"$ATTACK" rename ~/.local/state/acp-agent ~/old'), ("moved", "mv ~/.local/state/acp-agent ~/old"),
+                 lambda w: open(w.home + "/.local/state/acp-agent/sessions/log", encoding="utf-8").read() != "x\n"
+                 and "the log was written")
+for name, run in (("renamed", '"$ATTACK" rename ~/.local/state/acp-agent ~/old'),
+                  ("moved", "mv ~/.local/state/acp-agent ~/old"),
                   ("removed", "rm -rf ~/.local"), ("parent-renamed", '"$ATTACK" rename ~/.local ~/old'),
                   ("parent-exchanged", 'mkdir -p ~/z/state/acp-agent; "$ATTACK" exchange ~/z ~/.local')):
     state_below_home("state-folder-" + name, run,
-                     lambda w: not os.path.exists(w.home + "/.local/state/acp-agent/sessions/log") and "the log is not where it was")
-CASES.append(refused("state-folder-in-tmp", 'echo PWN > "/tmp/attack-$UNIQUE/acp-agent/new"', lambda w: os.path.exists(f"/tmp/attack-{w.unique}/acp-agent/new") and "written",
-                     env=lambda w: {"XDG_STATE_HOME": "/tmp/attack-" + w.unique}, setup='mkdir -p "/tmp/attack-$UNIQUE/acp-agent"',
+                     lambda w: not os.path.exists(w.home + "/.local/state/acp-agent/sessions/log")
+                     and "the log is not where it was")
+CASES.append(refused("state-folder-in-tmp", 'echo PWN > "/tmp/attack-$UNIQUE/acp-agent/new"',
+                     lambda w: os.path.exists(f"/tmp/attack-{w.unique}/acp-agent/new") and "written",
+                     env=lambda w: {"XDG_STATE_HOME": "/tmp/attack-" + w.unique},
+                     setup='mkdir -p "/tmp/attack-$UNIQUE/acp-agent"',
                      undo=lambda w: shutil.rmtree("/tmp/attack-" + w.unique, ignore_errors=True)))
-CASES.append(refused("configuration-when-home-is-the-workspace", "mkdir -p ~/.config/acp-agent && echo '# PWN' > ~/.config/acp-agent/cordis.yml",
+CASES.append(refused("configuration-when-home-is-the-workspace",
+                     "mkdir -p ~/.config/acp-agent && echo '# PWN' > ~/.config/acp-agent/cordis.yml",
                      present("home/.config/acp-agent/cordis.yml"), root=lambda w: w.home, cwd="home"))
 CASES.append(refused("startup-files-when-home-is-the-workspace", "echo PWN >> ~/.bashrc; echo PWN >> ~/.profile",
                      lambda w: os.path.getsize(w.home + "/.bashrc") and "written", root=lambda w: w.home, cwd="home",
@@ -80,7 +90,8 @@ def installed_here(w):
 
 
 def sizes(w):
-    return {n: os.path.exists(f"{w.ws}/bin/{n}") and os.path.getsize(f"{w.ws}/bin/{n}") for n in ("acp-agent", "landlock-run", "call-init")}
+    return {n: os.path.exists(f"{w.ws}/bin/{n}") and os.path.getsize(f"{w.ws}/bin/{n}")
+            for n in ("acp-agent", "landlock-run", "call-init")}
 
 
 def changed(*names):
@@ -98,7 +109,8 @@ def run_installed(w):
 
 
 for name, run, effect in (
-        ("helpers-in-the-workspace-replaced", "cp f x; mv x bin/landlock-run; cp f x; mv x bin/call-init", changed("landlock-run", "call-init")),
+        ("helpers-in-the-workspace-replaced", "cp f x; mv x bin/landlock-run; cp f x; mv x bin/call-init",
+         changed("landlock-run", "call-init")),
         ("helpers-folder-renamed", "mv bin old; mkdir bin; echo x > bin/landlock-run", changed("landlock-run", "call-init")),
         ("agent-in-the-workspace-replaced", "cp f x; mv x bin/acp-agent", changed("acp-agent"))):
     CASES.append(refused(name, run, effect, setup=installed_here, drive=run_installed))
@@ -124,7 +136,8 @@ def protecting(name, paths, run, effect, setup, **more):
         done = w.host(setup, w.ws)
         if done.code != 0:
             raise RuntimeError(done.err)
-    CASES.append(refused("protected-" + name, run, effect, setup=prepare, env=lambda w: {"ACP_AGENT_CONFIG": w.base + "/cordis.yml"}, **more))
+    CASES.append(refused("protected-" + name, run, effect, setup=prepare,
+                         env=lambda w: {"ACP_AGENT_CONFIG": w.base + "/cordis.yml"}, **more))
 
 
 TREE = 'mkdir -p "$WS/a/b"; echo x > "$WS/a/b/c"'
@@ -142,9 +155,12 @@ protecting("folder-written", "a/b", "echo PWN > a/b/new", present("ws/a/b/new"),
 protecting("parent-renamed", "a/b", "mv a old; mkdir -p a/b; echo PWN > a/b/c", protected_changed, TREE)
 protecting("parent-exchanged", "a/b", 'mkdir -p z/b; echo PWN > z/b/c; "$ATTACK" exchange z a', protected_changed, TREE)
 protecting("parent-linked", "a/b", "mv a old; ln -s old a", protected_changed, TREE)
-protecting("path-planted-as-link", "cfg/new", "true", outside, 'ln -s "$OUT" "$WS/cfg"', needs="only a runner makes what it mounts on")
-protecting("path-planted-as-old-root", "cfg/new", "true", outside, 'ln -s "/oldroot$OUT" "$WS/cfg"', needs="only a runner makes what it mounts on")
-protecting("path-planted-as-dangling-link", "cfg", "true", outside, 'ln -s "$OUT/new" "$WS/cfg"', needs="only a runner makes what it mounts on")
+protecting("path-planted-as-link", "cfg/new", "true", outside, 'ln -s "$OUT" "$WS/cfg"',
+           needs="only a runner makes what it mounts on")
+protecting("path-planted-as-old-root", "cfg/new", "true", outside, 'ln -s "/oldroot$OUT" "$WS/cfg"',
+           needs="only a runner makes what it mounts on")
+protecting("path-planted-as-dangling-link", "cfg", "true", outside, 'ln -s "$OUT/new" "$WS/cfg"',
+           needs="only a runner makes what it mounts on")
 protecting("path-missing-leaves-no-stub", ".bashrc", "true", inside, "true", needs="only a runner leaves a stub")
 protecting("below-a-file", ".git/hooks", "true", inside, 'echo "gitdir: x" > "$WS/.git"', needs="only a runner leaves a stub")
 
@@ -160,27 +176,34 @@ CASES += [
     refused("shell-env", "sh -ic true", anything, env=lambda w: {"ENV": w.host_dir + "/start"}, setup=script("host/start")),
     refused("exported-function", "ls", anything, env=lambda w: {"BASH_FUNC_ls%%": '() { echo PWN > "$OUT/new"; }'}),
     refused("python-startup", "/usr/bin/python3 -c pass", anything, env=lambda w: {"PYTHONPATH": w.host_dir},
-            setup=lambda w: open(w.host_dir + "/sitecustomize.py", "w", encoding="utf-8").write(f"open('{w.out}/new', 'w').write('x')")),
+            setup=lambda w: open(w.host_dir + "/sitecustomize.py", "w",
+                                 encoding="utf-8").write(f"open('{w.out}/new', 'w').write('x')")),
     refused("programs-of-path", "true", anything, env=lambda w: {"PATH": w.ws + "/bin:" + "/usr/bin:/bin"}, setup="""
         mkdir "$WS/bin"; for n in bwrap landlock-run call-init bash sh env acp-agent; do
           printf '#!/bin/dash\\necho PWN > "%s/new"\\n' "$OUT" > "$WS/bin/$n"; chmod +x "$WS/bin/$n"; done"""),
-    refused("key-names-are-dropped", "env", lambda w: "s3cret" in w.done.out and "printed", env={"MY_API_KEY": "s3cret", "DB_PASSWORD": "s3cret"}),
+    refused("key-names-are-dropped", "env", lambda w: "s3cret" in w.done.out and "printed",
+            env={"MY_API_KEY": "s3cret", "DB_PASSWORD": "s3cret"}),
     works("home-unset", "echo yes", prints("yes"), env={"HOME": None}),
     works("path-unset", "echo yes", prints("yes"), env={"PATH": "/usr/bin:/bin"}),
     works("variables-come-through", 'echo "$GREETING"', prints("a b"), env={"GREETING": "a b"}),
 ]
 TMPDIRS = (
-    ("missing", lambda w: w.base + "/none"), ("everything", lambda w: "/"), ("home", lambda w: w.home), ("relative", lambda w: "../out"),
+    ("missing", lambda w: w.base + "/none"), ("everything", lambda w: "/"), ("home", lambda w: w.home),
+    ("relative", lambda w: "../out"),
     ("dev", lambda w: "/dev"), ("proc", lambda w: "/proc/self/cwd"), ("ancestor", lambda w: w.base), ("empty", lambda w: ""),
-    ("file", lambda w: w.out + "/f"), ("state", lambda w: w.base + "/state/acp-agent"), ("linked-home", lambda w: w.base + "/tolink"),
+    ("file", lambda w: w.out + "/f"), ("state", lambda w: w.base + "/state/acp-agent"),
+    ("linked-home", lambda w: w.base + "/tolink"),
 )
 for name, value in TMPDIRS:
-    CASES.append(refused(f"tmpdir-{name}-opens-nothing", 'echo PWN > "$OUT/new"; echo PWN > ~/new; mkdir "$TMPDIR/new"; echo PWN > "$BASE/new"',
+    CASES.append(refused(f"tmpdir-{name}-opens-nothing",
+                         'echo PWN > "$OUT/new"; echo PWN > ~/new; mkdir "$TMPDIR/new"; echo PWN > "$BASE/new"',
                          lambda w: outside(w) or os.path.lexists(w.home + "/new") or os.path.lexists(w.base + "/new"),
                          env=lambda w, v=value: {"TMPDIR": v(w)}, setup='ln -s "$HOME" "$BASE/tolink"'))
-    CASES.append(writes(f"tmpdir-{name}-leaves-one", 't=$(mktemp) && echo x > made; rm -f "$t"', present("ws/made"), setup='ln -s "$HOME" "$BASE/tolink"',
+    CASES.append(writes(f"tmpdir-{name}-leaves-one", 't=$(mktemp) && echo x > made; rm -f "$t"', present("ws/made"),
+                        setup='ln -s "$HOME" "$BASE/tolink"',
                         env=lambda w, v=value: {"TMPDIR": v(w)}, needs="mktemp alone needs a good one"))
-CASES.append(writes("tmpdir-of-ones-own", 't=$(mktemp) && echo "$t" > made', lambda w: os.path.exists(w.ws + "/made") and open(w.ws + "/made", encoding="utf-8").read().startswith(w.base + "/own tmp/"),
+CASES.append(writes("tmpdir-of-ones-own", 't=$(mktemp) && echo "$t" > made', lambda w: os.path.exists(w.ws + "/made")
+                    and open(w.ws + "/made", encoding="utf-8").read().startswith(w.base + "/own tmp/"),
                     env=lambda w: {"TMPDIR": w.base + "/own tmp"}, setup='mkdir "$BASE/own tmp"'))
 
 # -- working directories -----------------------------------------------------------------------------------------------
@@ -189,7 +212,8 @@ GONE = 'mkdir "$1"; cd "$1"; rmdir "$1"; shift; exec "$@"'
 CASES += [
     refused("working-directory-deleted", "true", lambda w: w.done.code == 0 and "it ran somewhere",
             wrap=lambda w: ["bash", "-c", GONE, "gone", w.base + "/gone"]),
-    refused("working-directory-not-visible", "pwd; echo PWN > made", lambda w: w.done.out.strip() not in ("", "/dev/shm/attack-" + w.unique) and "it ran in " + w.done.out.strip(),
+    refused("working-directory-not-visible", "pwd; echo PWN > made",
+            lambda w: w.done.out.strip() not in ("", "/dev/shm/attack-" + w.unique) and "it ran in " + w.done.out.strip(),
             cwd="/dev/shm/attack-{unique}", setup='mkdir "/dev/shm/attack-$UNIQUE"', needs="only a runner moves it",
             undo=lambda w: shutil.rmtree("/dev/shm/attack-" + w.unique, ignore_errors=True)),
     works("working-directory-kept", "pwd -P", lambda w: w.done.out.strip() == w.ws and "kept"),

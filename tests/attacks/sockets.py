@@ -25,26 +25,32 @@ CASES += [
     refused("abstract-socket", '"$ATTACK" connect "@attack-$UNIQUE"', REACHED, setup=serving("@attack-{unique}")),
     refused("abstract-datagram", '"$ATTACK" datagram "@attack-$UNIQUE"; sleep 0.05', REACHED,
             setup=serving("@attack-{unique}", socket.SOCK_DGRAM)),
-    decided("path-socket", '"$ATTACK" connect "$BASE/r/s"', REACHED, "connecting is no file effect; the server decides", setup=serving("r/s")),
-    decided("path-datagram", '"$ATTACK" datagram "$BASE/r/s"; sleep 0.05', REACHED, "sending is no file effect; the server decides",
+    decided("path-socket", '"$ATTACK" connect "$BASE/r/s"', REACHED, "connecting is no file effect; the server decides",
+            setup=serving("r/s")),
+    decided("path-datagram", '"$ATTACK" datagram "$BASE/r/s"; sleep 0.05', REACHED,
+            "sending is no file effect; the server decides",
             setup=serving("r/s", socket.SOCK_DGRAM)),
     decided("descriptor-from-a-server", '"$ATTACK" receive-fd "$BASE/r/s"', holds("host/given", "PWN"),
             "what a host program hands over is its own gift", setup=serving("r/s")),
-    decided("socket-in-tmp", '"$ATTACK" connect "/tmp/attack-$UNIQUE/s"', REACHED, "connecting is no file effect; the server decides",
-            setup=serving("/tmp/attack-{unique}/s"), undo=lambda w: (os.remove(f"/tmp/attack-{w.unique}/s"), os.rmdir(f"/tmp/attack-{w.unique}"))),
+    decided("socket-in-tmp", '"$ATTACK" connect "/tmp/attack-$UNIQUE/s"', REACHED,
+            "connecting is no file effect; the server decides",
+            setup=serving("/tmp/attack-{unique}/s"), undo=lambda w: (os.remove(f"/tmp/attack-{w.unique}/s"),
+                os.rmdir(f"/tmp/attack-{w.unique}"))),
 ]
 
 # Sockets that give away the host: whoever reaches them starts programs outside.
 CONTROL = (
     ("ssh-agent", "r/agent.s", lambda w: {"SSH_AUTH_SOCK": w.base + "/r/agent.s"}),
-    ("session-bus", "r/bus", lambda w: {"XDG_RUNTIME_DIR": w.base + "/r", "DBUS_SESSION_BUS_ADDRESS": f"unix:path={w.base}/r/bus"}),
+    ("session-bus", "r/bus", lambda w: {"XDG_RUNTIME_DIR": w.base + "/r",
+                                        "DBUS_SESSION_BUS_ADDRESS": f"unix:path={w.base}/r/bus"}),
     ("service-manager", "r/systemd/private", lambda w: {"XDG_RUNTIME_DIR": w.base + "/r"}),
     ("docker", "r/docker.sock", lambda w: {"XDG_RUNTIME_DIR": w.base + "/r", "DOCKER_HOST": f"unix://{w.base}/r/docker.sock"}),
     ("podman", "r/podman/podman.sock", lambda w: {"XDG_RUNTIME_DIR": w.base + "/r"}),
     ("display", "r/wayland-0", lambda w: {"XDG_RUNTIME_DIR": w.base + "/r", "WAYLAND_DISPLAY": "wayland-0"}),
 )
 for name, where, env in CONTROL:
-    CASES.append(refused("control-socket-" + name, f'"$ATTACK" connect "$BASE/{where}"', REACHED, setup=serving(where), env=env))
+    CASES.append(refused("control-socket-" + name, f'"$ATTACK" connect "$BASE/{where}"', REACHED, setup=serving(where),
+                         env=env))
 
 
 def network_server(w):
@@ -65,7 +71,8 @@ def network_server(w):
 
 
 CASES += [
-    decided("network-of-the-host", 'exec 9<>"/dev/tcp/127.0.0.1/$PORT"; cat <&9', REACHED, "the modes are about files; the network is not governed",
+    decided("network-of-the-host", 'exec 9<>"/dev/tcp/127.0.0.1/$PORT"; cat <&9', REACHED,
+            "the modes are about files; the network is not governed",
             setup=network_server, env=lambda w: {"PORT": w.note.get("port", "")}),
     works("network-of-ones-own", """/usr/bin/python3 -c '
 import socket

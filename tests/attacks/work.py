@@ -51,7 +51,8 @@ makes("standard-input-file", "cat > result", stdin="host/in", setup='echo yes > 
 
 # Reading is allowed everywhere.
 can("read-outside", 'cat "$OUT/f"', "ORIG")
-can("read-system", "head -c 4 /etc/passwd | wc -c; [ -r /etc/hosts ] && [ -d /usr/include -o -d /usr/lib ] && echo yes", "4\nyes")
+can("read-system", "head -c 4 /etc/passwd | wc -c; [ -r /etc/hosts ] && [ -d /usr/include -o -d /usr/lib ] && echo yes",
+    "4\nyes")
 can("name-service-files", "cat /etc/resolv.conf /etc/nsswitch.conf > /dev/null 2>&1; getent hosts localhost > /dev/null && echo yes")
 can("user-names", 'id -un > /dev/null && [ "$(stat -c %u .)" = "$(id -u)" ] && echo yes')
 can("processes-listed", "ps -e > /dev/null && echo yes")
@@ -69,7 +70,8 @@ makes("perl-in-place", "perl -pi -e 's/MINE/yes/' f && cp f result", program="pe
 makes("patch-inside", "echo yes > new; diff -u f new > d; patch -s f < d && cp f result", program="patch")
 makes("tar-pack-and-unpack", "mkdir a && cp f a && tar -czf a.tgz a && rm -r a && tar -xzf a.tgz && test -f a/f && echo yes > result", program="tar")
 makes("install-program", "install -m 755 f x && cp --preserve=all x y && echo yes > result")
-makes("compile-and-run", "printf 'int main(void){return 7;}' > m.c && gcc -o m m.c; ./m; [ $? = 7 ] && echo yes > result", program="gcc")
+makes("compile-and-run", "printf 'int main(void){return 7;}' > m.c && gcc -o m m.c; ./m; [ $? = 7 ] && echo yes > result",
+      program="gcc")
 makes("make-in-parallel", "printf 'all: a1 a2 a3 a4\\na%%:\\n\\t@echo $@ > $@\\n' > Makefile && make -s -j4 && cat a1 a2 a3 a4 | wc -l > result", "4", program="make")
 can("python-imports", "/usr/bin/python3 -c 'import json, decimal, ssl; print(\"yes\")'")
 makes("python-temporary-file", """/usr/bin/python3 -c '
@@ -96,12 +98,16 @@ f = open("x", "w"); f.write("yes"); f.flush(); os.fsync(f.fileno()); os.replace(
 makes("node-writes", "node -e 'const fs = require(\"fs\"); fs.mkdirSync(\"a\"); fs.copyFileSync(\"f\", \"a/f\"); fs.writeFileSync(\"result\", \"yes\")'", program="node")
 makes("node-installs", "cd app && npm install --offline --no-audit --no-fund --cache ../cache > ../log 2>&1 && test -e node_modules/dep/package.json && echo yes > ../result",
       setup="""mkdir -p "$WS/app/dep"; cd "$WS/app"; echo '{"name":"dep","version":"1.0.0"}' > dep/package.json
-      echo '{"name":"x","version":"1.0.0","dependencies":{"dep":"file:./dep"}}' > package.json""", modes=ONLY_WRITE, program="npm")
-can("shared-memory", 'echo yes > /dev/shm/attack-$UNIQUE && cat /dev/shm/attack-$UNIQUE; rm /dev/shm/attack-$UNIQUE', modes=ONLY_WRITE)
+      echo '{"name":"x","version":"1.0.0","dependencies":{"dep":"file:./dep"}}' > package.json""", modes=ONLY_WRITE,
+      program="npm")
+can("shared-memory", 'echo yes > /dev/shm/attack-$UNIQUE && cat /dev/shm/attack-$UNIQUE; rm /dev/shm/attack-$UNIQUE',
+    modes=ONLY_WRITE)
 can("trace-a-program", "strace -f -o /dev/null true && echo yes", program="strace")
-can("debug-a-program", "gdb -q -batch -ex run /bin/true 2>/dev/null | grep -o 'exited normally'", "exited normally", program="gdb")
+can("debug-a-program", "gdb -q -batch -ex run /bin/true 2>/dev/null | grep -o 'exited normally'", "exited normally",
+    program="gdb")
 can("user-namespace", "unshare -r id -u", "0")
 can("memory-file", "/usr/bin/python3 -c 'import os; fd = os.memfd_create(\"x\"); os.write(fd, b\"yes\"); print(os.pread(fd, 3, 0).decode())'")
 can("large-memory", "/usr/bin/python3 -c 'import mmap; m = mmap.mmap(-1, 1 << 28); m[0] = 1; print(\"yes\")'")
 CASES.append(writes("next-call-sees-it", "", lambda w: w.done.out == "one\n" and "seen",
-                    drive=lambda w: (w.run("echo one > made; echo one > /tmp/attack-$UNIQUE"), w.run("cat made && rm /tmp/attack-$UNIQUE"))))
+                    drive=lambda w: (w.run("echo one > made; echo one > /tmp/attack-$UNIQUE"),
+                                     w.run("cat made && rm /tmp/attack-$UNIQUE"))))

@@ -178,7 +178,8 @@ class World:
         begin = time.monotonic()
         out_fd, out_end = self.pipe()
         err_fd, err_end = self.pipe()
-        child = self.start(argv, cwd, self.tty_fd if self.case.tty and marked else stdin, marked, stdout=out_end, stderr=err_end)
+        child = self.start(argv, cwd, self.tty_fd if self.case.tty and marked else stdin, marked, stdout=out_end,
+                           stderr=err_end)
         os.close(out_end)
         os.close(err_end)
         pidfd = os.pidfd_open(child.pid)
