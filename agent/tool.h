@@ -46,8 +46,9 @@ struct CallView {
 // Outcome of a call. `facts` members with a meaning outside the tool: denied (bool), denied_key (string: canonical
 // path, or command + "\n" + workdir), sandbox_unavailable (bool), escalated (bool), escalation (outcome text when one
 // was asked or refused), mode (effective mode), aborted (bool: stopped while it ran; the loop adds it to an error
-// outcome that came after a stop). The rest is the tool's own. A successful outcome carries denied_key too, as it may
-// settle an earlier denial; the loop logs the key only where it says something.
+// outcome that came after a stop), exit_code (int: 0 makes a denied step one that did not matter to the turn's end).
+// The rest is the tool's own. A successful outcome carries denied_key too, as it may settle an earlier denial; the loop
+// logs the key only where it says something.
 struct ToolOutcome {
   std::string content;
   bool is_error = false;

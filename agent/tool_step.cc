@@ -126,7 +126,9 @@ void TurnFacts::add(const llm::ToolCall& call, const event::ToolResult& result) 
   const std::string key = base::get_string(facts, "denied_key").value_or("");
   sandbox_unavailable_ = base::get_bool(facts, "sandbox_unavailable").value_or(false);
   if (!escalation.empty()) escalation_ = escalation;
-  const bool denied = base::get_bool(facts, "denied").value_or(false);
+  // A command that ended well did what it was for, whatever step of it was denied on the way.
+  const bool denied =
+      base::get_bool(facts, "denied").value_or(false) && base::get_int(facts, "exit_code").value_or(1) != 0;
   const bool not_granted = !escalation.empty() && escalation != name(ApprovalOutcome::allowed_once);
   if (denied || not_granted) {
     denied_ = Denied{SameCall(call.name, call.arguments), call.name, key};

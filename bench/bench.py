@@ -191,9 +191,9 @@ def wrapped_floor(running, model, count):
     marker = "sleep 0.7"
     model.tell([running.agent["bash"](marker), []])
     request = running.start_prompt()
-    argv, cwd, env = spawn.find_call_init(running.client.proc.pid, time.monotonic() + 10)
+    argv, cwd, env = spawn.find_call_init(running.client.proc.pid, marker, time.monotonic() + 10)
     running.client.wait_answer(request, 60)
-    command = spawn.Command(argv, cwd, env, marker, "true")
+    command = spawn.Command(spawn.replaced(argv, [marker], ["true"]), cwd, env)
     times = [command.time_once() * 1000 for _ in range(count + 3)][3:]
     return statistics.median(times)
 

@@ -1,15 +1,18 @@
 """What the kernel and the sandbox alone cost: the very argv that the agent starts for a command, started again by us.
 
-The agent starts `call-init --control FD --status FD [--pass FD]... -- ARGV`; we read that argv of a running command from
-/proc, put our own pipes at the same numbers and time it from the start to the end of the command's output.
+The agent starts `call-init --control FD --status FD [--pass FD]... [--listener FD ...] -- ARGV`; we read that argv of a
+running command from /proc, put our own pipes at the same numbers (and a pair of sockets at the listener's and the last passed
+one's) and time it from the start to the end of the command's output.
 """
+import fcntl
 import os
 import select
+import socket
 import time
 
 
-def find_call_init(agent_pid, deadline):
-    """argv of the call-init that is a descendant of the agent, and its working directory and environment."""
+def find_call_init(agent_pid, last_word, deadline):
+    """argv of the agent's call-init for the command that ends in this word, its working directory and its environment."""
     while time.monotonic() < deadline:
         for entry in os.listdir("/proc"):
             if not entry.isdigit():
@@ -17,7 +20,7 @@ def find_call_init(agent_pid, deadline):
             try:
                 with open(f"/proc/{entry}/cmdline", "rb") as f:
                     argv = [a.decode() for a in f.read().split(b"\0")[:-1]]
-                if not argv or os.path.basename(argv[0]) != "call-init":
+                if not argv or os.path.basename(argv[0]) != "call-init" or argv[-1] != last_word:
                     continue
                 with open(f"/proc/{entry}/stat", encoding="latin1") as f:
                     parent = int(f.read().rsplit(")", 1)[1].split()[1])
@@ -35,39 +38,44 @@ def find_call_init(agent_pid, deadline):
 
 
 class Command:
-    def __init__(self, argv, cwd, environment, old_command, new_command):
-        self.argv = [new_command if a == old_command else a for a in argv]
-        if self.argv == argv:
-            raise RuntimeError("the command is not in the argv of call-init")
-        self.cwd, self.environment = cwd, environment
-        split = self.argv.index("--")
-        options = dict()
-        self.passed = []
-        for name, value in zip(self.argv[1:split:2], self.argv[2:split:2]):
-            if name == "--pass":
-                self.passed.append(int(value))
-            else:
-                options[name] = int(value)
-        self.control, self.status = options["--control"], options["--status"]
+    """`argv`: of call-init, whole."""
+
+    def __init__(self, argv, cwd, environment):
+        self.argv, self.cwd, self.environment = argv, cwd, environment
+        numbers, self.passed, at = {}, [], 1
+        while argv[at] != "--":
+            if argv[at] == "--pass":
+                self.passed.append(int(argv[at + 1]))
+            elif argv[at] in ("--control", "--status", "--listener"):
+                numbers[argv[at]] = int(argv[at + 1])
+            at += 1 if argv[at] == "--enforce" else 2
+        self.control, self.status, self.listener = numbers["--control"], numbers["--status"], numbers.get("--listener")
         # dup2 onto a number that one of our own pipes has would close that pipe: ours live above all of these.
-        self.base = max([self.control, self.status] + self.passed) + 20
+        self.base = max([*numbers.values(), *self.passed]) + 20
+
+    def _raised(self, pair):
+        raised = tuple(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, self.base) for fd in pair)
+        for fd in pair:
+            os.close(fd)
+        return raised
 
     def _pipe(self):
-        import fcntl
-        read, write = os.pipe()
-        pair = tuple(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, self.base) for fd in (read, write))
-        os.close(read)
-        os.close(write)
-        return pair
+        return self._raised(os.pipe())
+
+    def _sockets(self):
+        return self._raised([end.detach() for end in socket.socketpair()])
 
     def time_once(self):
         """Seconds from the start until both output pipes are at their end and call-init said that nothing is left."""
         out, err, control, status = self._pipe(), self._pipe(), self._pipe(), self._pipe()
-        extra = [self._pipe() for _ in self.passed]
+        last = len(self.passed) - 1 if self.listener is not None else None
+        extra = [self._sockets() if i == last else self._pipe() for i in range(len(self.passed))]
         null = os.open("/dev/null", os.O_RDONLY)
         actions = [(os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, out[1], 1), (os.POSIX_SPAWN_DUP2, err[1], 2),
                    (os.POSIX_SPAWN_DUP2, control[0], self.control), (os.POSIX_SPAWN_DUP2, status[1], self.status)]
         actions += [(os.POSIX_SPAWN_DUP2, pair[1], number) for pair, number in zip(extra, self.passed)]
+        if last is not None:
+            actions.append((os.POSIX_SPAWN_DUP2, extra[last][0], self.listener))
         os.chdir(self.cwd)
         start = time.monotonic()
         pid = os.posix_spawn(self.argv[0], self.argv, self.environment, file_actions=actions)
@@ -90,3 +98,10 @@ class Command:
         if b"E 0" not in said:
             raise RuntimeError(f"the command did not exit with 0: {said!r} {self.argv}")
         return seconds
+
+
+def replaced(argv, old, new):
+    """argv with the words `old` at its end replaced."""
+    if argv[-len(old):] != old:
+        raise RuntimeError(f"the argv of call-init does not end in {old}: {argv}")
+    return argv[:-len(old)] + new

@@ -450,6 +450,10 @@ TEST_CASE("facts of a turn for its answer", "[turn]") {
   CHECK(end.escalation == "allowed-once");
   end = run({facts({{"denied", true}, {"denied_key", "k"}}), facts({{"denied_key", "other"}})});
   CHECK(end.denied);
+  end = run({facts({{"denied", true}, {"denied_key", "k"}, {"exit_code", 0}})});
+  CHECK_FALSE(end.denied);
+  end = run({facts({{"denied", true}, {"denied_key", "k"}, {"exit_code", 1}})});
+  CHECK(end.denied);
   end = run({facts({{"escalation", "rejected"}, {"denied_key", "k"}}, true)});
   CHECK(end.denied);
   CHECK(end.escalation == "rejected");
