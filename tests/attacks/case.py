@@ -108,7 +108,7 @@ def tree(top):
     while pending:
         path = pending.pop()
         found[path] = describe(path)
-        if os.path.isdir(path) and not os.path.islink(path):
+        if os.path.isdir(path) and not os.path.islink(path) and os.access(path, os.R_OK | os.X_OK):
             pending += [os.path.join(path, name) for name in os.listdir(path)]
     return found
 

@@ -78,7 +78,7 @@ def accounting_off(w):
 attack("accounting-file", '"$ATTACK" acct "$OUT/f"; true', outside, undo=accounting_off, needs="needs root and accounting",
        alone="accounting")
 attack("system-request", 'for f in /proc/sysrq-trigger /proc/self/root/proc/sysrq-trigger; do [ -e $f ] && echo h > $f; done',
-       lambda w: kernel_log_has("sysrq: HELP"), needs="needs root and a kernel with it", alone="sysrq")
+       lambda w: kernel_log_has("sysrq: HELP"), needs="needs a kernel with it", users=("root",), alone="sysrq")
 
 
 def kernel_log_has(text):
@@ -93,7 +93,7 @@ def cgroups(w):
 
 attack("control-group", 'for d in /sys/fs/cgroup/unified /sys/fs/cgroup /sys/fs/cgroup/cpu; do mkdir "$d/attack-$UNIQUE" && break; done',
        lambda w: cgroups(w), undo=lambda w: cgroups(w) and os.rmdir(cgroups(w)), needs="needs root and control groups")
-attack("message-to-kernel-log", 'echo "attack $UNIQUE" > /proc/self/root/dev/kmsg', kernel_log, needs=ROOT)
+attack("message-to-kernel-log", 'echo "attack $UNIQUE" > /proc/self/root/dev/kmsg', kernel_log, users=("root",))
 
 # -- mounts and namespaces ---------------------------------------------------------------------------------------------
 
@@ -124,7 +124,7 @@ mounts("mount-by-new-calls", '"$ATTACK" new-mount "$OUT"')
 mounts("mount-by-tool", 'mount -t tmpfs none "$OUT" || mount --bind / "$OUT"')
 mounts("unmount", '"$ATTACK" umount "$BASE/host/mount"; sleep 0.05', lambda w: not mounted(w)
        and "a mount of the host is gone",
-       setup=mount_something, needs="needs root to prepare")
+       setup=mount_something, users=("root",))
 WRITABLE = (
     ("remount-writable", 'remount / "$OUT/new"'),
     ("mount-attributes-writable", 'mount-setattr / "$OUT/new"'),

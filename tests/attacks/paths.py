@@ -179,10 +179,10 @@ def kernel_log(w):
         os.close(fd)
 
 
-attack("kernel-log", 'echo "attack $UNIQUE" > /dev/kmsg', effect=kernel_log, needs=ROOT)
-attack("kernel-log-by-a-new-node", '"$ATTACK" node n c 1 11; echo "attack $UNIQUE" > n', effect=kernel_log, needs=ROOT)
+attack("kernel-log", 'echo "attack $UNIQUE" > /dev/kmsg', effect=kernel_log, users=("root",))
+attack("kernel-log-by-a-new-node", '"$ATTACK" node n c 1 11; echo "attack $UNIQUE" > n', effect=kernel_log, users=("root",))
 attack("kernel-log-by-a-node-in-tmp", '"$ATTACK" node "/tmp/$UNIQUE" c 1 11; echo "attack $UNIQUE" > "/tmp/$UNIQUE"',
-       effect=kernel_log, needs=ROOT, undo=lambda w: remove("/tmp/" + w.unique))
+       effect=kernel_log, users=("root",), undo=lambda w: remove("/tmp/" + w.unique))
 
 # What is shared on purpose, and what cannot be told apart.
 CASES.append(writes("temporary-files-are-the-hosts", 'echo x > "/tmp/attack-$UNIQUE"', present("/tmp/attack-{unique}"),

@@ -106,7 +106,7 @@ STAYS = (
     ("own-namespaces", "unshare -Urpf sleep 9 & sleep 0.05"),
     ("pipes-held", "sleep 9 & echo done"),
     ("coprocess", "coproc { sleep 9; }; true"),
-    ("always-another", 'f() { [ "$1" -gt 0 ] && { sleep 0.02; f $(($1 - 1)) & } }; f 150 &'),
+    ("always-another", 'f() { [ "$1" -gt 0 ] && { sleep 0.1; f $(($1 - 1)) & } }; f 20 & sleep 0.05; f 20 &'),
 )
 for name, run in STAYS:
     CASES.append(refused("outlive-" + name, run, left_running))

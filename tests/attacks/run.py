@@ -31,7 +31,7 @@ import known                                                        # noqa: E402
 from case import DECIDED, READ_ONLY, ROOT, WORKSPACE_WRITE          # noqa: E402
 from world import Place, Tools, World                               # noqa: E402
 
-MODULES = ("paths", "metadata", "descriptors", "processes", "kernel", "git", "sockets", "ipc", "setups", "work")
+MODULES = ("paths", "metadata", "descriptors", "processes", "kernel", "git", "sockets", "ipc", "setups", "hosts", "work")
 RUNNERS, MODES, USERS = ("bwrap", "landlock"), (READ_ONLY, WORKSPACE_WRITE), ("root", "ordinary")
 
 
@@ -145,7 +145,7 @@ class Suite:
         return "fail", f"{kind}, and {'took place: ' + str(effect) if effect else 'did not'}; {said}"
 
 
-SPREAD = ("git", "setups", "work")
+SPREAD = ("git", "setups", "hosts", "work")
 
 
 def wanted(case, place, every):

@@ -2,7 +2,7 @@
 import os
 import shutil
 
-from case import READ_ONLY, WORKSPACE_WRITE, anything, exits, inside, outside, present, prints, refused, works, writes
+from case import WORKSPACE_WRITE, anything, exits, inside, outside, present, prints, refused, works, writes
 
 CASES = []
 ONLY_WRITE = (WORKSPACE_WRITE,)
@@ -162,6 +162,9 @@ protecting("path-planted-as-old-root", "cfg/new", "true", outside, 'ln -s "/oldr
 protecting("path-planted-as-dangling-link", "cfg", "true", outside, 'ln -s "$OUT/new" "$WS/cfg"',
            needs="only a runner makes what it mounts on")
 protecting("path-missing-leaves-no-stub", ".bashrc", "true", inside, "true", needs="only a runner leaves a stub")
+protecting("many-paths", ", ".join(f"a/n{i}" for i in range(400)), "echo PWN > a/n399",
+           lambda w: os.path.getsize(w.ws + "/a/n399"),
+           'mkdir a; for i in {0..399}; do : > a/n$i; done')
 protecting("below-a-file", ".git/hooks", "true", inside, 'echo "gitdir: x" > "$WS/.git"', needs="only a runner leaves a stub")
 
 # -- environments ------------------------------------------------------------------------------------------------------

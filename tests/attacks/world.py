@@ -159,6 +159,8 @@ class World:
         return self.done
 
     def start(self, argv, cwd=None, stdin=None, marked=True, **more):
+        for stream in ("stdout", "stderr"):
+            more.setdefault(stream, subprocess.DEVNULL)
         source = open(stdin, "rb") if isinstance(stdin, str) and stdin and not os.path.isdir(stdin) else None
         fd = os.open(stdin, os.O_RDONLY) if isinstance(stdin, str) and stdin and os.path.isdir(stdin) else None
         if isinstance(stdin, int):
