@@ -28,6 +28,7 @@
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 /* -- processes --------------------------------------------------------------------------------------------------- */
@@ -322,6 +323,16 @@ static int op_type_tty(char** a) {
   return fd < 0 ? refused("open") : check(ioctl(fd, TIOCSTI, "#"), "TIOCSTI");
 }
 
+/* Reading is enough to be let open it. */
+static int op_terminal_settings(char** a) {
+  const int fd = open(a[0], O_RDONLY | O_NOCTTY);
+  struct termios settings;
+  if (fd < 0) return refused("open");
+  if (tcgetattr(fd, &settings) != 0) return refused("tcgetattr");
+  settings.c_lflag ^= ISIG;
+  return check(tcsetattr(fd, TCSANOW, &settings), "tcsetattr");
+}
+
 /* For the host: the rest of the arguments with this terminal as the controlling one. */
 static int op_on_tty(char** a) {
   setsid();
@@ -387,6 +398,7 @@ static int op_without_landlock(char** a) {
 }
 
 const struct op host_ops[] = {
+    {"terminal-settings", 1, op_terminal_settings},
     {"without-landlock", 1, op_without_landlock},
     {"victim", 1, op_victim},
     {"signal", 2, op_signal},

@@ -51,6 +51,9 @@ NO_TIOCSTI = "" if read("/proc/sys/dev/tty/legacy_tiocsti") == "1" else "needs d
 for name, op in (("terminal-typed-into", "type 0"), ("terminal-typed-into-by-high-bits", "type-high 0"),
                  ("terminal-typed-into-by-dev-tty", "type-tty")):
     CASES.append(refused(name, f'"$ATTACK" {op}', typed, tty=True, wrap=on_terminal, needs=NO_TIOCSTI))
+    if op.endswith(" 0"):        # without the session of its own that the agent gives a command
+        CASES.append(refused("launcher-" + name, f'"$ATTACK" {op}', typed, tty=True, wrap=on_terminal, needs=NO_TIOCSTI,
+                             via="launcher", runners=("landlock",)))
 CASES += [
     works("terminal-of-ones-own", """/usr/bin/python3 -c '
 import os, pty

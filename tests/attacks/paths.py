@@ -1,5 +1,6 @@
 """Contents and names outside the workspace, by every way a path can lead there."""
 import os
+import termios
 
 from case import DECIDED, READ_ONLY, REFUSED, ROOT, WORKSPACE_WRITE, Case, both, decided, outside, present, refused, writes
 
@@ -165,6 +166,12 @@ def terminal_text(w):
 
 attack("terminal-of-the-user", 'echo PWN > "$TERMINAL"', setup=lambda w: (w.open_tty(), w.note.update(t=w.tty_name)),
        env=lambda w: {"TERMINAL": w.note.get("t", "")}, effect=terminal_text)
+
+
+attack("terminal-settings-of-the-user", '"$ATTACK" terminal-settings "$TERMINAL"',
+       setup=lambda w: (w.open_tty(), w.note.update(t=w.tty_name, was=termios.tcgetattr(w.tty_fd))),
+       env=lambda w: {"TERMINAL": w.note.get("t", "")},
+       effect=lambda w: termios.tcgetattr(w.tty_fd) != w.note["was"] and "the user's terminal is set otherwise")
 
 
 def kernel_log(w):
