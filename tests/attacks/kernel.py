@@ -93,7 +93,7 @@ def cgroups(w):
 
 attack("control-group", 'for d in /sys/fs/cgroup/unified /sys/fs/cgroup /sys/fs/cgroup/cpu; do mkdir "$d/attack-$UNIQUE" && break; done',
        lambda w: cgroups(w), undo=lambda w: cgroups(w) and os.rmdir(cgroups(w)), needs="needs root and control groups")
-attack("message-to-kernel-log", 'echo "attack $UNIQUE" > /proc/self/root/dev/kmsg', kernel_log, users=("root",))
+attack("message-to-kernel-log", 'echo "attack $UNIQUE;" > /proc/self/root/dev/kmsg', kernel_log, users=("root",))
 
 # -- mounts and namespaces ---------------------------------------------------------------------------------------------
 

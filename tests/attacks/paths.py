@@ -178,7 +178,7 @@ def kernel_log(w):
     fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
     try:
         while True:
-            if w.unique.encode() in os.read(fd, 8192):
+            if f"{w.unique};".encode() in os.read(fd, 8192):
                 return "the kernel's log was written"
     except OSError:
         return None
@@ -186,9 +186,9 @@ def kernel_log(w):
         os.close(fd)
 
 
-attack("kernel-log", 'echo "attack $UNIQUE" > /dev/kmsg', effect=kernel_log, users=("root",))
-attack("kernel-log-by-a-new-node", '"$ATTACK" node n c 1 11; echo "attack $UNIQUE" > n', effect=kernel_log, users=("root",))
-attack("kernel-log-by-a-node-in-tmp", '"$ATTACK" node "/tmp/$UNIQUE" c 1 11; echo "attack $UNIQUE" > "/tmp/$UNIQUE"',
+attack("kernel-log", 'echo "attack $UNIQUE;" > /dev/kmsg', effect=kernel_log, users=("root",))
+attack("kernel-log-by-a-new-node", '"$ATTACK" node n c 1 11; echo "attack $UNIQUE;" > n', effect=kernel_log, users=("root",))
+attack("kernel-log-by-a-node-in-tmp", '"$ATTACK" node "/tmp/$UNIQUE" c 1 11; echo "attack $UNIQUE;" > "/tmp/$UNIQUE"',
        effect=kernel_log, users=("root",), undo=lambda w: remove("/tmp/" + w.unique))
 
 # What is shared on purpose, and what cannot be told apart.
