@@ -161,7 +161,7 @@ CASES += [
 for name, args in (("create", '"$OUT/new"'), ("truncate", '"$OUT/f"'), ("unlink", '"$OUT/f"'), ("mkdir", '"$OUT/new"'),
                    ("rename", '"$OUT/f" "$OUT/new"'), ("link", '"$OUT/f" "$OUT/new"'), ("symlink", '/etc "$OUT/new"'),
                    ("setxattr", '"$OUT/f"'), ("fsetxattr", '"$OUT/f"')):
-    attack("ring-" + name, f'"$ATTACK" uring {name} {args}', outside, needs="needs io_uring" if
+    attack("ring-" + name, f'"$ATTACK" uring {name} {args}', outside, spread=True, needs="needs io_uring" if
            read("/proc/sys/kernel/io_uring_disabled") not in ("", "0") else "")
 
 # -- other ABIs: the same kernel, by numbers that a filter for one ABI does not know ----------------------------------
@@ -170,8 +170,9 @@ X86 = os.uname().machine == "x86_64"
 for name, args in (("create", '"$OUT/new"'), ("truncate", '"$OUT/f"'), ("chmod", '"$OUT/f"'), ("mkdir", '"$OUT/new"'),
                    ("unlink", '"$OUT/f"'), ("lchown", '"$OUT/f"'), ("rename", '"$OUT/f" "$OUT/new"'),
                    ("link", '"$OUT/f" "$WS/new"'), ("utime", '"$OUT/f"')):
-    attack("i386-" + name, f'"$ATTACK" i386 {name} {args}', outside, needs="" if X86 else "x86_64 only")
-    attack("x32-" + name, f'"$ATTACK" x32 {name} {args}', outside, needs="needs x86_64 and a kernel with x32")
+    attack("i386-" + name, f'"$ATTACK" i386 {name} {args}', outside, needs="" if X86 else "x86_64 only", spread=True)
+    attack("x32-" + name, f'"$ATTACK" x32 {name} {args}', outside, needs="needs x86_64 and a kernel with x32",
+           spread=True)
 for abi in ("i386", "x32"):
     attack(abi + "-kill", f'"$ATTACK" {abi} kill "$VICTIM" 10', victim_changed, victim=True,
            needs="" if abi == "i386" and X86 else "needs x86_64 and a kernel with x32")

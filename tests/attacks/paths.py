@@ -116,6 +116,9 @@ attack("etc-file", 'echo PWN > "/etc/attack-$UNIQUE"', effect=present("/etc/atta
        undo=lambda w: remove("/etc/attack-" + w.unique))
 attack("dev-file", 'echo PWN > "/dev/attack-$UNIQUE"', effect=present("/dev/attack-{unique}"), needs=ROOT,
        undo=lambda w: remove("/dev/attack-" + w.unique))
+attack("device-written-that-is-not-there", 'echo PWN > "/dev/attack-$UNIQUE"', needs=ROOT,
+       effect=lambda w: w.done.code == 0 and "the command believes that it wrote a device",
+       undo=lambda w: remove("/dev/attack-" + w.unique))
 attack("shared-memory-file", 'echo PWN > "/dev/shm/attack-$UNIQUE"', effect=present("/dev/shm/attack-{unique}"),
        undo=lambda w: remove("/dev/shm/attack-" + w.unique))
 
