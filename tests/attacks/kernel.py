@@ -2,7 +2,7 @@
 import os
 import subprocess
 
-from case import ROOT, outside, present, refused, victim_changed
+from case import ROOT, outside, refused, victim_changed
 from paths import kernel_log
 
 CASES = []

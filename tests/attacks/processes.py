@@ -5,7 +5,7 @@ import struct
 import subprocess
 import time
 
-from case import ROOT, decided, left_running, outside, present, refused, victim_changed, works
+from case import decided, left_running, present, refused, victim_changed, works
 
 CASES = []
 
