@@ -92,6 +92,7 @@ makes("python-memory-map", """/usr/bin/python3 -c '
 import mmap
 f = open("result", "w+b"); f.truncate(4096); m = mmap.mmap(f.fileno(), 4096); m[:3] = b"yes"; m.flush()'""")
 makes("python-rename-and-sync", """/usr/bin/python3 -c '
+import os
 f = open("x", "w"); f.write("yes"); f.flush(); os.fsync(f.fileno()); os.replace("x", "result"); d = os.open(".", os.O_RDONLY); os.fsync(d)'""")
 makes("node-writes", "node -e 'const fs = require(\"fs\"); fs.mkdirSync(\"a\"); fs.copyFileSync(\"f\", \"a/f\"); fs.writeFileSync(\"result\", \"yes\")'", program="node")
 makes("node-installs", "cd app && npm install --offline --no-audit --no-fund --cache ../cache > ../log 2>&1 && test -e node_modules/dep/package.json && echo yes > ../result",
