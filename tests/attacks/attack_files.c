@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/fscrypt.h>
+#include <linux/fsverity.h>
 #include <linux/io_uring.h>
 #include <pthread.h>
 #include <sched.h>
@@ -211,6 +213,14 @@ static long change_fd(const char* how, int fd) {
   if (strcmp(how, "set-version") == 0 || strcmp(how, "set-version-ext4") == 0) {
     int generation = 7;
     return ioctl(fd, how[11] ? _IOW('f', 4, long) : FS_IOC_SETVERSION, &generation); /* ext4 has a number of its own */
+  }
+  if (strcmp(how, "encryption-policy") == 0) {
+    struct fscrypt_policy_v1 policy = {.version = 0, .contents_encryption_mode = 1, .filenames_encryption_mode = 4};
+    return ioctl(fd, FS_IOC_SET_ENCRYPTION_POLICY, &policy);
+  }
+  if (strcmp(how, "verity") == 0) {
+    struct fsverity_enable_arg argument = {.version = 1, .hash_algorithm = 1, .block_size = 4096};
+    return ioctl(fd, FS_IOC_ENABLE_VERITY, &argument);
   }
   if (strcmp(how, "fchownat-empty-path") == 0) return fchownat(fd, "", (uid_t)-1, getegid(), AT_EMPTY_PATH);
   errno = EINVAL;

@@ -56,6 +56,8 @@ KNOWN = (
     Known("TO FIX: ext4's own number for the generation of a file (_IOW('f', 4, long)) passes the filter",
           ("set-version-ext4-inside",),
           "landlock", "read-only"),
+    Known("TO FIX: an ioctl sets an encryption policy, or verity, where the file system has them", ("encryption-policy", "verity"),
+          "landlock", sometimes=True),
     Known("TO FIX: on btrfs an ioctl makes subvolumes and snapshots in a folder that may only be read", ("make-subvolume",),
           "landlock", sometimes=True),
     Known("Landlock alone cannot tell where a flag would be set: not in the workspace either", FLAGS, "landlock",

@@ -57,6 +57,8 @@ CASES += [
     refused("chmod-folder", 'chmod 000 "$OUT/d"'),
     refused("chmod-secret-folder", 'chmod 777 "$OUT/.ssh"', setup='mkdir -m 700 "$OUT/.ssh"'),
     refused("chmod-fifo", 'chmod 777 "$OUT/p"', setup='mkfifo -m 600 "$OUT/p"'),
+    refused("encryption-policy", '"$ATTACK" meta-open encryption-policy "$OUT/d"', needs="needs a file system with encryption"),
+    refused("verity", '"$ATTACK" meta-open verity "$OUT/f"', needs="needs a file system with verity"),
     refused("chmod-recursive", 'chmod -R a+rwx "$OUT"'),
     refused("touch", 'touch -c "$OUT/f"'),
     refused("touch-link-itself", 'touch -h "$OUT/l"', setup='ln -s f "$OUT/l"'),
