@@ -34,7 +34,8 @@ struct ConfigReader::Node {
   std::string file;
   int line = 0;  // of the key, for the value of a member: yaml-cpp marks an empty value on a later line
   std::string text;
-  bool secret = false;  // from an environment variable whose name says so
+  std::string variable;  // the environment variable that gave the value; "" = none did
+  bool secret = false;   // from an environment variable whose name says so
   std::vector<Member> members;
   std::vector<std::shared_ptr<const Node>> items;
 };

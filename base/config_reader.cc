@@ -241,6 +241,7 @@ class TreeBuilder : public YAML::EventHandler {
       return fault(node.line, "the environment variable " + cite(name) + " is not valid UTF-8");
     }
     node.secret = value.has_value() && names_secret(name);
+    if (value) node.variable = name;
     if (!value) value = std::move(fallback);
     if (value) return become(node, std::move(*value));
     node.text = name;  // for the message, should the value be required

@@ -147,6 +147,10 @@ const ConfigReader::Node* ConfigReader::take(std::string_view key) {
 }
 
 void ConfigReader::report(int line, std::string text) {
+  // What is written at that line is right: whoever reads the fault must look elsewhere.
+  for (const auto& given : node_->members)
+    if (given.line == line && !given.value->variable.empty())
+      text += " (the value comes from the environment variable " + given.value->variable + ")";
   const bool prefix = !where_.empty() && where_ != node_->file;
   faults_->push_back({node_->file, line, prefix ? where_ + ": " + text : std::move(text)});
 }

@@ -334,7 +334,9 @@ TEST_CASE("values from outside that cannot be: a fault, and the default") {
   CHECK_THAT(said[4], Catch::StartsWith("cordis.yml:8: `!!js`"));
   CHECK_THAT(said[5], Catch::StartsWith("cordis.yml:9: `!!js`"));
   CHECK(said[6] == "cordis.yml:10: the environment variable `BAD` is not valid UTF-8");
-  CHECK(said[7] == "cordis.yml:11: `h` must be a whole number, is `read-only`");
+  CHECK(
+      said[7] ==
+      "cordis.yml:11: `h` must be a whole number, is `read-only` (the value comes from the environment variable MODE)");
   CHECK(said[8] == "cordis.yml:12: `i` is required, and the environment variable `UNSET` is not set");
 }
 
@@ -408,5 +410,17 @@ TEST_CASE("an entry without config prints an empty map") {
 TEST_CASE("a secret of the environment is not shown in a fault") {
   Entry entry("count: !env MY_API_KEY\n");
   entry->integer("count", 0, 0, 9);
-  CHECK(entry.said() == Said{"cordis.yml:4: `count` must be a whole number, is (hidden)"});
+  CHECK(entry.said() == Said{"cordis.yml:4: `count` must be a whole number, is (hidden) (the value comes from the "
+                             "environment variable MY_API_KEY)"});
+}
+
+TEST_CASE("a fault about a value that came from the environment names the variable") {
+  base::ConfigWorld world;
+  world.env = [](const std::string& name) { return name == "MODE" ? std::optional<std::string>("foo") : std::nullopt; };
+  const auto file = base::parse_config("c.yml", "- id: a\n  name: b\n  config:\n    mode: !env MODE\n", world);
+  std::vector<base::Fault> faults;
+  base::ConfigReader reader(file.entries.at(0).config, "", &faults);
+  reader.choice("mode", "x", {"x", "y"});
+  REQUIRE(faults.size() == 1);
+  CHECK(faults[0].text.find("(the value comes from the environment variable MODE)") != std::string::npos);
 }

@@ -276,5 +276,7 @@ TEST_CASE("a placeholder in the list of calls makes a whole answer an incomplete
   CHECK(done.result->finish == FinishReason::stop);
   CHECK(done.result->dropped_calls == 0);
   CHECK(done.result->message.text == "all done");
-  CHECK(assemble({call(R"("index":0,"id":"x")"), stop}).result->dropped_calls == 1);
+  const auto half = assemble({delta(R"("content":"so","tool_calls":[{"index":0,"id":"x"}])"), stop});
+  REQUIRE(half.result);
+  CHECK(half.result->dropped_calls == 1);
 }
