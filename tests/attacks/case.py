@@ -38,6 +38,7 @@ class Case:
     tty: bool = False                        # standard input is a terminal of the case's own
     spread: bool = False                     # whose processes they are makes no difference: one user a runner and mode
     alone: str = ""                          # cases with the same word do not run at the same time
+    limit: float = 20.0                      # seconds a command may take
     program: str = ""                        # left out where it is not installed
     about: str = ""
     module: str = ""

@@ -26,8 +26,8 @@ attack("through-relative-link-chain", "echo PWN > a", setup='cd "$WS"; ln -s b a
 attack("through-link-over-proc-root", "echo PWN > link/new", setup='ln -s "/proc/self/root$OUT" "$WS/link"')
 attack("remove-through-link", "rm -f link/f", setup='ln -s "$OUT" "$WS/link"')
 attack("link-swapped-while-written", """
-    (for i in {1..60}; do rm -rf x; mkdir x; rm -rf x; ln -sn "$OUT" x; done; touch "$OUT/../stop" stop) 2>/dev/null &
-    for i in {1..3000}; do echo PWN > x/new; [ -e stop ] && break; done 2>/dev/null; wait""",
+    (for i in {1..20}; do rm -rf x; mkdir x; rm -rf x; ln -sn "$OUT" x; done; touch "$OUT/../stop" stop) 2>/dev/null &
+    for i in {1..500}; do echo PWN > x/new; [ -e stop ] && break; done 2>/dev/null; wait""",
        needs="a race is not always won")
 attack("folder-swapped-by-exchange", """
     "$ATTACK" repeat 2000 exchange real link 2>/dev/null & "$ATTACK" repeat 4000 create real/new 2>/dev/null; wait""",

@@ -98,7 +98,7 @@ makes("node-writes", "node -e 'const fs = require(\"fs\"); fs.mkdirSync(\"a\"); 
 makes("node-installs", "cd app && npm install --offline --no-audit --no-fund --cache ../cache > ../log 2>&1 && test -e node_modules/dep/package.json && echo yes > ../result",
       setup="""mkdir -p "$WS/app/dep"; cd "$WS/app"; echo '{"name":"dep","version":"1.0.0"}' > dep/package.json
       echo '{"name":"x","version":"1.0.0","dependencies":{"dep":"file:./dep"}}' > package.json""", modes=ONLY_WRITE,
-      program="npm")
+      program="npm", limit=60)
 can("shared-memory", 'echo yes > /dev/shm/attack-$UNIQUE && cat /dev/shm/attack-$UNIQUE; rm /dev/shm/attack-$UNIQUE',
     modes=ONLY_WRITE)
 can("trace-a-program", "strace -f -o /dev/null true && echo yes", program="strace")
