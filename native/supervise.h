@@ -5,10 +5,10 @@
  * then the kernel goes on with the call, because it is the confinement (mounts, Landlock) that refuses it. What is told
  * is no decision: the paths are read from memory that the command may change meanwhile.
  *
- * Enforcing (where nothing else governs metadata): a change of mode, owner, times or attributes is never let through to
- * the kernel. It is done here, on a descriptor that was resolved first and then found inside the writable roots, with
- * the ids of whoever asked; or refused. Refused besides: attributes other than user.* and POSIX ACLs, and inode flags.
- * What cannot be read or resolved is refused.
+ * Enforcing (metadata, which Landlock does not govern and mounts not for every descriptor): a change of mode, owner,
+ * times or attributes is never let through to the kernel. It is done here, on a descriptor that was resolved first and
+ * then found inside the writable roots, with the ids of whoever asked; or refused. Refused besides: attributes other
+ * than user.* and POSIX ACLs, and inode flags. What cannot be read or resolved is refused.
  *
  * Single-threaded, as call-init is. Facts: seccomp_unotify(2), openat2(2), proc(5).
  */

@@ -19,6 +19,7 @@ using base::ErrorCode;
 
 // Fixed places only: a PATH entry could lie below a writable root.
 constexpr const char* bwrap_places[] = {"/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap"};
+constexpr std::size_t most_bwrap_arguments = 9000;  // MAX_ARGS of bubblewrap 0.8
 constexpr const char* older_abi_notice = "landlock-run: partial enforcement (older Landlock ABI)";
 
 enum class Backend { bwrap, landlock, seatbelt };
@@ -213,7 +214,8 @@ class LocalSandbox final : public Sandbox {
     if (auto state = state_below_roots(input.roots, options_.host)) rules.kept.push_back(*state);
     rules.quiet = {"/dev/tty", "/dev/null"};  // a shell tries its terminal at every start
     if (backend == Backend::bwrap) rules.quiet.insert(rules.quiet.end(), {"/dev/pts", "/dev/ptmx", "/dev/shm"});
-    rules.enforce_metadata = backend == Backend::landlock;
+    // Beside bwrap's mounts too: they do not hold for a descriptor from outside, nor for the host's own device nodes.
+    rules.enforce_metadata = true;
     return rules;
   }
 
@@ -313,6 +315,10 @@ class LocalSandbox final : public Sandbox {
     ProfileInput own = input;
     own.roots = confined.roots;
     confined.argv = backend_argv(backend, verdict, own);
+    if (backend == Backend::bwrap && confined.argv.size() > most_bwrap_arguments)
+      return base::fail(ErrorCode::command_start, "the command has more arguments than bwrap takes (" +
+                                                      std::to_string(most_bwrap_arguments) +
+                                                      "); write them to a file and run that");
     confined.backend = backend_name(backend);
     confined.supervision = supervision(backend, verdict, own);
     confined.enforcement = enforcement(backend, verdict, input.policy.mode);

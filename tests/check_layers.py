@@ -22,7 +22,7 @@ BELOW = {
     "tools": {"tools", "agent", "llm", "sandbox", "base"},
     "acp": {"acp", "agent", "llm", "sandbox", "base"},
     "cli": {"cli", "acp", "tools", "agent", "llm", "sandbox", "base"},
-    "native": set(),
+    "native": {"native"},
 }
 FREE = {"tests", "bench"}
 ROOT = "(root)"
