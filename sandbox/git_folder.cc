@@ -89,6 +89,16 @@ struct Setting {
   std::string value;
 };
 
+// Of `[core]` or `[includeIf "a]b"]`: where it closes.
+std::size_t section_end(std::string_view line) {
+  bool quoted = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '"') quoted = !quoted;
+    if (line[i] == ']' && !quoted) return i;
+  }
+  return std::string_view::npos;
+}
+
 std::vector<Setting> settings_of(const std::string& file) {
   std::vector<Setting> settings;
   if (!is_file(file)) return settings;
@@ -101,7 +111,7 @@ std::vector<Setting> settings_of(const std::string& file) {
     std::string_view line = base::trim(rest.substr(0, end));
     rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
     if (line.starts_with('[')) {
-      const auto close = line.rfind(']');
+      const auto close = section_end(line);
       const auto words = line.find_first_of(" \t\"]");
       section = base::to_lower(line.substr(1, words == std::string_view::npos ? words : words - 1));
       if (close == std::string_view::npos) continue;
@@ -159,7 +169,6 @@ class Walk {
     bool all = true;
     const std::size_t before = paths_.size();
     const std::vector<std::string> found = subfolders(folder, most_entries, all);
-    std::size_t outside = 0;
     for (const std::string& own : found) {
       if (is_file(own + "/config.worktree")) paths_.push_back(own + "/config.worktree");
       // What a call may write anyway, the `.git` file of a worktree in its reach, needs no guard here, and without one
@@ -170,9 +179,8 @@ class Walk {
       });
       if (in_reach && checkout != workspace_ + "/.git") continue;
       paths_.push_back(own + "/commondir");
-      ++outside;
     }
-    if (all && outside <= most_repositories) return;
+    if (all && paths_.size() - before <= most_repositories) return;
     paths_.resize(before);
     paths_.push_back(folder);
   }
@@ -204,7 +212,10 @@ class Walk {
       if (path.starts_with("~/")) path = home_ + path.substr(1);
       path = std::filesystem::path(joined(hooks ? workspace_ : folder, path)).lexically_normal().string();
       while (path.size() > 1 && path.back() == '/') path.pop_back();
-      if (path_within(path, workspace_) && path != workspace_ && paths_.size() < most_entries) paths_.push_back(path);
+      if (path_within(path, workspace_) && path != workspace_ && named_left_ > 0) {
+        --named_left_;
+        paths_.push_back(path);
+      }
     }
   }
 
@@ -212,6 +223,7 @@ class Walk {
   const std::vector<std::string>& roots_;
   std::vector<std::string> paths_;
   std::size_t repositories_left_ = most_repositories;
+  std::size_t named_left_ = most_repositories;
 };
 
 std::string parent(const std::string& path) { return std::filesystem::path(path).parent_path().string(); }

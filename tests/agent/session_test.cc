@@ -60,6 +60,40 @@ TEST_CASE("a session lives in its folder with its first event in it", "[session]
   CHECK(find_log(disk.options, "nobody").error().code == ErrorCode::not_found);
 }
 
+TEST_CASE("whether the folder is a linked worktree is settled when the session begins", "[session]") {
+  Disk disk;
+  const std::string ws = disk.folder / "ws", git = disk.folder / "repo/.git", own = git + "/worktrees/w";
+  const auto lay = [](const std::string& path, const std::string& text) {
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    std::ofstream(path) << text;
+  };
+  for (const char* name : {"/objects", "/refs"}) std::filesystem::create_directories(git + name);
+  for (const std::string& file : {git + "/HEAD", git + "/config", own + "/HEAD"}) lay(file, "");
+  lay(own + "/gitdir", ws + "/.git\n");
+  lay(own + "/commondir", "../..\n");
+  std::filesystem::create_directory(ws);
+  const auto plain = *Session::create(disk.options, ws, disk.world);
+  CHECK(plain->worktree().empty());
+
+  lay(ws + "/.git", "gitdir: " + own + "\n");
+  auto session = *Session::create(disk.options, ws, disk.world);
+  CHECK(session->worktree() == own);
+  const std::string id = session->id(), before = plain->id();
+  session.reset();
+  Services services;
+  services.policy = PolicyDefaults{sandbox::Mode::workspace_write, ws, {}};
+  const auto worktree_of = [&](const std::string& name) {
+    const auto loaded = Session::load(disk.options, name, disk.world, {});
+    REQUIRE(loaded.has_value());
+    return resolve_policy(services, **loaded).worktree;
+  };
+  std::filesystem::remove(ws + "/.git");
+  CHECK(worktree_of(id) == own);
+  lay(ws + "/.git", "gitdir: " + own + "\n");
+  CHECK(resolve_policy(services, *plain).worktree.empty());
+  CHECK(before != id);
+}
+
 TEST_CASE("the session's folder is canonical and must be there", "[session]") {
   Disk disk;
   std::filesystem::create_directory(disk.folder / "real");

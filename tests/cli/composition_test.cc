@@ -195,6 +195,30 @@ TEST_CASE("the four entries of the reference are answered entry by entry with wh
   CHECK(composition.services.policy->workspace_root == "/var/tmp");
 }
 
+TEST_CASE("protect and sockets: absent is the default, a list replaces, kinds are left and added") {
+  const auto with = [](const std::string& config) {
+    auto composition = compose("- id: policy\n  name: sandbox-policy\n  config: {" + config + "}\n" + rest);
+    INFO(config);
+    CHECK(texts(composition).empty());
+    return composition.services.policy.value();
+  };
+  const auto defaults = with("mode: read-only");
+  CHECK_FALSE(defaults.protect);
+  CHECK(defaults.sockets.masked.size() == 7);
+  CHECK(with("protect: []").protect == Texts{});
+  CHECK(with("protect: [a/b]").protect == Texts{"a/b"});
+  const auto sockets = with("sockets: {allow: [docker, x11], deny: [ssh-agent, /run/x.sock]}").sockets;
+  CHECK(sockets.masked.size() == 7);
+  CHECK(std::find(sockets.masked.begin(), sockets.masked.end(), sandbox::SocketKind::docker) == sockets.masked.end());
+  CHECK(sockets.masked.back() == sandbox::SocketKind::ssh_agent);
+  CHECK(sockets.paths == Texts{"/run/x.sock"});
+  CHECK_THAT(texts(compose("- id: policy\n  name: sandbox-policy\n  config: {sockets: [docker]}\n" + rest)).front(),
+             Catch::Contains("`sockets` must be a map"));
+  CHECK_THAT(
+      texts(compose("- id: policy\n  name: sandbox-policy\n  config: {sockets: {alow: [docker]}}\n" + rest)).front(),
+      Catch::Contains("unknown key `alow`"));
+}
+
 TEST_CASE("every mistake in the settings of an entry is named with its line, all at once") {
   const auto composition = compose(
       "- id: policy\n  name: sandbox-policy\n  config:\n    mode: open\n    workspace_root: relative\n"

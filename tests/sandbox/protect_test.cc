@@ -181,13 +181,14 @@ TEST_CASE("submodules, worktrees elsewhere, and what the config names as hooks o
       "g init -q ../sub && g -C ../sub commit -q --allow-empty -m s && g init -q . && g submodule --quiet add ../sub "
       "libs/sub && g commit -qm 1 && g worktree add -q ../out/wt -b wt && g worktree add -q in -b in && mkdir hooks.d "
       "&& "
-      "echo > more.cfg && g config core.hooksPath hooks.d && g config include.path ../more.cfg");
+      "echo > more.cfg && g config core.hooksPath hooks.d && g config include.path ../more.cfg && "
+      "printf '[includeIf \"onbranch:a]b\"] path = ../third.cfg # why\\n' >> .git/config && echo > third.cfg");
   const auto guarded = world.guarded();
   const std::string git = world.ws + "/.git";
   for (const char* name : {"/modules/libs/sub/hooks", "/modules/libs/sub/config", "/worktrees/wt/commondir", "/config"})
     CHECK(contains(guarded.kept, git + name));
   CHECK_FALSE(contains(guarded.kept, git + "/worktrees/in/commondir"));
-  for (const char* name : {"/hooks.d", "/more.cfg"}) CHECK(contains(guarded.kept, world.ws + name));
+  for (const char* name : {"/hooks.d", "/more.cfg", "/third.cfg"}) CHECK(contains(guarded.kept, world.ws + name));
   CHECK(guarded.links.empty());
   if (!usable("bwrap")) return;
   world.attacks({
@@ -376,6 +377,9 @@ TEST_CASE("a worktree's own config that is not there yet cannot be held, so that
   CHECK(sandbox::linked_worktree(world.ws) == "");
   const std::string own = world.folder / "repo/.git/worktrees/ws";
   test::put(own + "/config.worktree", "");
+  test::put(own + "/commondir", world.out + "\n");
+  CHECK(sandbox::linked_worktree(world.ws) == "");
+  test::put(own + "/commondir", "../..\n");
   CHECK(sandbox::linked_worktree(world.ws) == own);
   world.policy.worktree = own;
   CHECK(contains(world.roots(), own));  // and not the folder of all
