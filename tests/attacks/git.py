@@ -50,7 +50,7 @@ planted("folder-removed", "rm -rf .git", lambda w: not os.path.exists(w.ws + "/.
 planted("worktree-configuration", "git config --worktree core.editor 'touch /tmp/x'; printf '[core]\\n\\tfsmonitor = x\\n' > .git/config.worktree",
         git_changed("config", "config.worktree"))
 planted("submodule-hook", "echo x > .git/modules/m/hooks/pre-commit", git_changed("modules/m/hooks"),
-        setup=REPOSITORY + "mkdir -p .git/modules/m/hooks")
+        setup=REPOSITORY + "git init -q --bare .git/modules/m; mkdir -p .git/modules/m/hooks")
 planted("nested-repository-hook", "echo x > sub/.git/hooks/pre-commit", present("ws/sub/.git/hooks/pre-commit"),
         setup=REPOSITORY + "git init -q sub; mkdir -p sub/.git/hooks")
 planted("pointer-file-changed", "echo 'gitdir: ../evil' > wt/.git",

@@ -27,55 +27,36 @@ class Known:
                    ((self.runner, place.runner), (self.mode, place.mode), (self.user, place.user)))
 
 
-# -- metadata ----------------------------------------------------------------------------------------------------------
-
 NEWER = ("fchmodat2-inside", "fchmod-empty-path-inside", "setxattrat-inside", "removexattrat-inside", "file-setattr-inside")
-FLAGS = ("set-flags-inside", "set-flags-high-inside", "set-fsxattr-inside", "set-version-inside")
-DEV_NULL = ("chmod-of-dev-null", "chmod-of-standard-input")
 
-# -- inside the workspace ----------------------------------------------------------------------------------------------
-
-DEFAULTS = "protected by the default list (coming)"
 GIT = tuple("git-" + name for name in (
     "attributes-planted", "configuration-by-command", "configuration-by-edit", "configuration-replaced", "folder-exchanged",
-    "folder-linked",
-    "folder-removed", "folder-renamed-and-made-anew", "hook-edited", "hook-linked", "hook-planted", "hook-replaced",
-    "hooks-folder-exchanged", "hooks-folder-linked", "hooks-folder-replaced", "nested-repository-hook", "pointer-file-changed",
-    "submodule-hook", "worktree-configuration"))
-TOOL_FILES = tuple(f"tool-file-{name}-edited" for name in (
-    "claude", "cursor", "devcontainer", "envrc", "husky", "idea", "mcp", "vscode-settings", "vscode-tasks")) + (
+    "folder-linked", "folder-removed", "folder-renamed-and-made-anew", "hook-edited", "hook-linked", "hook-planted",
+    "hook-replaced", "hooks-folder-exchanged", "hooks-folder-linked", "hooks-folder-replaced", "nested-repository-hook",
+    "pointer-file-changed", "submodule-hook", "worktree-configuration"))
+LISTED = tuple(f"tool-file-{name}-edited" for name in ("envrc", "idea", "mcp", "vscode-settings", "vscode-tasks")) + (
     "tool-folder-planted", "tool-folder-renamed-and-made-anew")
-SOCKETS = tuple("control-socket-" + name for name in ("display", "docker", "podman", "service-manager", "session-bus",
-                                                      "ssh-agent"))
+UNLISTED = tuple(f"tool-file-{name}-edited" for name in ("claude", "cursor", "devcontainer", "husky"))
+MASKED = tuple("control-socket-" + name for name in ("docker", "podman", "service-manager", "session-bus"))
+ALLOWED = ("control-socket-display", "control-socket-ssh-agent")
 
 KNOWN = (
     Known("newer calls for metadata answer ENOSYS inside too, as on an older kernel; programs fall back", NEWER,
           mode="workspace-write"),
-    Known("TO FIX: ext4's own number for the generation of a file (_IOW('f', 4, long)) passes the filter",
-          ("set-version-ext4",), "landlock"),
-    Known("TO FIX: ext4's own number for the generation of a file (_IOW('f', 4, long)) passes the filter",
-          ("set-version-ext4-inside",),
-          "landlock", "read-only"),
-    Known("TO FIX: an ioctl sets an encryption policy, or verity, where the file system has them", ("encryption-policy", "verity"),
-          "landlock", sometimes=True),
-    Known("TO FIX: on btrfs an ioctl makes subvolumes and snapshots in a folder that may only be read", ("make-subvolume",),
-          "landlock", sometimes=True),
-    Known("Landlock alone cannot tell where a flag would be set: not in the workspace either", FLAGS, "landlock",
-          "workspace-write"),
-    Known("TO FIX: root inside bwrap changes the mode of the host's /dev/null", DEV_NULL, "bwrap", user="root"),
-    Known("TO FIX: metadata of a file given as standard input", ("standard-input-mode", "standard-input-attribute"), "bwrap"),
 
-    Known(DEFAULTS, GIT, mode="workspace-write"),
-    Known(DEFAULTS, TOOL_FILES, mode="workspace-write"),
-    Known("TO FIX: the agent's own binary in the workspace can be replaced, its helpers cannot",
-          ("agent-in-the-workspace-replaced",),
-          "bwrap", "workspace-write"),
-    Known("TO FIX: the agent's own composition can be planted when the home folder is the workspace",
-          ("configuration-when-home-is-the-workspace",), mode="workspace-write"),
+    Known("Landlock alone keeps nothing read-only inside a writable folder", GIT + LISTED + (
+        "configuration-when-home-is-the-workspace",), "landlock", "workspace-write"),
+    Known("a protected name that does not exist can be made", ("tool-folder-planted", "git-worktree-configuration"), "bwrap",
+          "workspace-write"),
+    Known("the rest of `.git` is the command's to change, or git could not work",
+          ("git-attributes-planted", "git-folder-removed", "git-pointer-file-changed"), "bwrap", "workspace-write"),
+    Known("nested repositories are not searched for hooks", ("git-nested-repository-hook",), "bwrap", "workspace-write"),
+    Known("other tools' configuration is protected only where `protect` names it", UNLISTED, mode="workspace-write"),
     Known("a home folder given as the workspace is the command's to write", ("startup-files-when-home-is-the-workspace",),
           mode="workspace-write"),
 
-    Known("control sockets are masked by default (coming)", SOCKETS),
+    Known("Landlock alone leaves control sockets reachable", MASKED, "landlock"),
+    Known("ssh-agent and X11 are let through unless `sockets` denies them", ALLOWED),
     Known("Landlock alone has no say over System V objects, message queues and keys",
           ("object-left-shm", "object-left-msg", "object-left-sem", "memory-of-a-program-written", "queue-left",
            "queue-of-a-program-removed",
@@ -90,11 +71,8 @@ KNOWN = (
 
     Known("Landlock alone has no private terminals", ("terminal-by-script", "terminal-of-ones-own"), "landlock"),
     Known("Landlock alone has no private shared memory", ("shared-memory", "python-multiprocessing"), "landlock"),
+    Known("bwrap takes 9000 arguments at most", ("many-arguments",), "bwrap"),
     Known("/proc/self cannot be written, so no user namespace either", ("own-name", "user-namespace")),
-    Known("bwrap's user namespace has one user: nothing can be given to another", ("chown-to-another-inside",), "bwrap",
-          "workspace-write"),
-    Known("TO FIX: more arguments than bwrap takes (9000) are reported as a sandbox that is not available",
-          ("many-arguments",), "bwrap"),
 )
 
 
