@@ -20,13 +20,12 @@ struct Process {
   base::Fd in, out, err;
 
   Process(const std::vector<std::string>& words, const std::vector<std::string>& environment, const std::string& cwd,
-          const std::string& stdin_file = "") {
+          const std::string& stdin_file = "", const std::string& program = path()) {
     base::Pipe in_pipe = std::move(*base::make_pipe());
     base::Pipe out_pipe = std::move(*base::make_pipe());
     base::Pipe err_pipe = std::move(*base::make_pipe());
     std::vector<const char*> argv, env;
-    const std::string binary = path();
-    argv.push_back(binary.c_str());
+    argv.push_back(program.c_str());
     for (const std::string& word : words) argv.push_back(word.c_str());
     argv.push_back(nullptr);
     for (const std::string& variable : environment) env.push_back(variable.c_str());
@@ -37,7 +36,7 @@ struct Process {
       dup2(out_pipe.write.get(), 1);
       dup2(err_pipe.write.get(), 2);
       if (chdir(cwd.c_str()) == 0) {
-        execve(binary.c_str(), const_cast<char**>(argv.data()), const_cast<char**>(env.data()));
+        execve(program.c_str(), const_cast<char**>(argv.data()), const_cast<char**>(env.data()));
       }
       _exit(99);
     }
@@ -46,6 +45,11 @@ struct Process {
     err = std::move(err_pipe.read);
     if (!stdin_file.empty()) (void)base::write_all(in.get(), stdin_file);
   }
+  Process(Process&& other) noexcept
+      : pid(std::exchange(other.pid, -1)),
+        in(std::move(other.in)),
+        out(std::move(other.out)),
+        err(std::move(other.err)) {}
   ~Process() {
     if (pid > 0) {
       kill(pid, SIGKILL);
@@ -102,7 +106,19 @@ struct World {
     return root + "/" + name;
   }
   Finished run(const std::vector<std::string>& words, const std::string& input = "") const {
-    Process process(words, environment, root + "/work", input);
+    return finish(Process(words, environment, root + "/work", input));
+  }
+  // What only a shell can set up; $agent is the binary, ended after a while with 137.
+  Finished shell(const std::string& script, const std::string& input = "") const {
+    std::vector<std::string> variables = environment;
+    variables.push_back("agent=timeout -s KILL 60 " + Process::path());
+    return finish(Process({"-c", script}, variables, root + "/work", input, "/bin/sh"));
+  }
+  void answers(const std::string& recording) {
+    environment.push_back("ACP_AGENT_ROUTE=recorded");
+    environment.push_back("ACP_AGENT_RECORDING=" + file("recording.txt", recording));
+  }
+  static Finished finish(Process process) {
     process.in.reset();
     Finished finished{-1, Process::read_until(process.out.get(), ""), Process::read_until(process.err.get(), "")};
     finished.code = process.wait();
@@ -257,7 +273,7 @@ TEST_CASE("run is ended by SIGINT with 130 while the model is silent") {
       world.file("r.txt",
                  "=== answer\ndata: {\"choices\": [{\"index\": 0, \"delta\": {\"content\": \"Well\"}}]}\n\n@hang\n"));
   Process process({"run", "hello"}, world.environment, world.root + "/work");
-  CHECK(Process::read_until(process.out.get(), "Well") == "Well");
+  for (int i = 0; i < 1000 && access((world.root + "/requests").c_str(), F_OK) != 0; ++i) usleep(10'000);
   kill(process.pid, SIGINT);
   CHECK(process.wait() == 130);
 }
@@ -305,4 +321,15 @@ TEST_CASE("doctor says what works, in which folders, and what to set") {
         "openai: not ready: set OPENAI_API_KEY", "recorded: ready", "bwrap", "landlock", "sandbox: workspace-write"}) {
     CHECK_THAT(finished.out, Catch::Contains(expected));
   }
+}
+
+TEST_CASE("a closed descriptor was taken for the input, and the server never ended") {
+  World world;
+  CHECK(world.shell("$agent acp <&-").code == 0);
+  CHECK(world.shell("$agent acp <&- >&- 2>&-").code == 0);
+  const Finished unheard = world.shell("$agent acp >&-", initialize);
+  CHECK(unheard.code != 137);
+  world.answers(recording("Heard."));
+  CHECK(world.shell("$agent run hello <&- 2>&-").out == "Heard.\n");
+  CHECK(world.shell("$agent run hello >&-").code == 1);
 }
