@@ -333,3 +333,23 @@ TEST_CASE("a closed descriptor was taken for the input, and the server never end
   CHECK(world.shell("$agent run hello <&- 2>&-").out == "Heard.\n");
   CHECK(world.shell("$agent run hello >&-").code == 1);
 }
+
+TEST_CASE("run gave out an answer whose stream was cut, and then the answer") {
+  World world;
+  world.answers("=== answer\ndata: {\"choices\": [{\"index\": 0, \"delta\": {\"content\": \"Half an\"}}]}\n\n@cut\n" +
+                recording("The answer."));
+  const Finished finished = world.run({"run", "hello"});
+  INFO(finished.err);
+  CHECK(finished.code == 0);
+  CHECK(finished.out == "The answer.\n");
+}
+
+TEST_CASE("run onto a full disk ended without saying why") {
+  World world;
+  world.answers(recording("The answer."));
+  const Finished finished = world.shell("$agent run hello >/dev/full");
+  CHECK(finished.code == 1);
+  CHECK_THAT(finished.err, Catch::Contains("the answer could not be written to stdout"));
+  CHECK_THAT(finished.err, Catch::Contains("No space left on device"));
+  CHECK_THAT(world.shell("$agent run hello >&-").err, Catch::Contains("the answer could not be written to stdout"));
+}
