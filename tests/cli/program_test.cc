@@ -9,6 +9,7 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 
 #include "base/fd.h"
 
@@ -352,4 +353,39 @@ TEST_CASE("run onto a full disk ended without saying why") {
   CHECK_THAT(finished.err, Catch::Contains("the answer could not be written to stdout"));
   CHECK_THAT(finished.err, Catch::Contains("No space left on device"));
   CHECK_THAT(world.shell("$agent run hello >&-").err, Catch::Contains("the answer could not be written to stdout"));
+}
+
+TEST_CASE("doctor called a state folder good in which no session could be kept") {
+  World world;
+  const auto refused = [&](const std::string& variable) {
+    World other;
+    other.environment.push_back(variable);
+    const Finished finished = other.run({"doctor"});
+    INFO(finished.out);
+    CHECK((finished.code == 2 || finished.code == 5));
+    CHECK_THAT(finished.out, Catch::Contains("fault: sessions cannot be kept in "));
+    CHECK_THAT(finished.out, Catch::Contains("set XDG_STATE_HOME"));
+  };
+  refused("XDG_STATE_HOME=/proc");
+  refused("XDG_STATE_HOME=" + world.file("in-the-way", ""));
+  if (geteuid() != 0) {
+    chmod((world.root + "/outside").c_str(), 0500);
+    refused("XDG_STATE_HOME=" + world.root + "/outside");
+  }
+  CHECK_THAT(world.run({"doctor"}).out, !Catch::Contains("fault:"));
+  CHECK(std::filesystem::is_empty(world.root + "/home"));
+}
+
+TEST_CASE("doctor called commands confined by a runner that is not there") {
+  World world;
+  for (const std::string& runner : {std::string("/nowhere/runner"), world.file("plain", "")}) {
+    const std::string file = world.file("c.yml",
+                                        "- {id: policy, name: sandbox-policy}\n- {id: sh, name: bash-sandbox}\n"
+                                        "- {id: box, name: sandbox-local, config: {runner_command: [" +
+                                            runner + "], runner_failure_signatures: [x]}}\n");
+    const Finished finished = world.run({"--config", file, "doctor"});
+    CHECK(finished.code == 5);
+    CHECK_THAT(finished.out, Catch::Contains("fault: the program of `runner_command`, " + runner));
+    CHECK_THAT(finished.out, !Catch::Contains("commands: confined"));
+  }
 }
