@@ -376,6 +376,26 @@ TEST_CASE("doctor called a state folder good in which no session could be kept")
   CHECK(std::filesystem::is_empty(world.root + "/home"));
 }
 
+TEST_CASE("in a deleted folder every subcommand spoke of a workspace root") {
+  World world;
+  world.answers(recording("Still here."));
+  const std::string gone = "mkdir gone && cd gone && rmdir ../gone && $agent ";
+  for (const std::string command : {"check", "acp", "doctor", "run hello", "confine -- true", "--print-config"}) {
+    INFO(command);
+    const Finished finished = world.shell(gone + command);
+    CHECK(finished.code == 2);
+    CHECK_THAT(finished.err, Catch::Contains("the current folder no longer exists"));
+    CHECK_THAT(finished.err, !Catch::Contains("workspace_root"));
+  }
+  const Finished elsewhere = world.shell(gone + "run --cwd " + world.root + "/outside hello");
+  INFO(elsewhere.err);
+  CHECK(elsewhere.code == 0);
+  CHECK(elsewhere.out == "Still here.\n");
+  const Finished list = world.shell(gone + "sessions list");
+  CHECK(list.code == 0);
+  CHECK_THAT(list.out, Catch::Contains("/outside"));
+}
+
 TEST_CASE("doctor called commands confined by a runner that is not there") {
   World world;
   for (const std::string& runner : {std::string("/nowhere/runner"), world.file("plain", "")}) {
