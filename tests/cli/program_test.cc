@@ -396,6 +396,18 @@ TEST_CASE("in a deleted folder every subcommand spoke of a workspace root") {
   CHECK_THAT(list.out, Catch::Contains("/outside"));
 }
 
+TEST_CASE("confine called a file that is not executable no program, and a folder a broken sandbox") {
+  World world;
+  world.environment[0] = "PATH=" + world.root + "/outside:/usr/bin:/bin";
+  const std::string plain = world.file("outside/plain", "#!/bin/sh\n");
+  for (const std::string& program : {plain, std::string("plain"), world.root + "/outside"}) {
+    const Finished finished = world.run({"confine", "--mode", "read-only", "--", program});
+    CHECK(finished.code == 126);
+    CHECK_THAT(finished.err, Catch::Contains(program + ": not executable"));
+  }
+  CHECK(world.run({"confine", "--mode", "read-only", "--", "no-such-program"}).code == 127);
+}
+
 TEST_CASE("doctor called commands confined by a runner that is not there") {
   World world;
   for (const std::string& runner : {std::string("/nowhere/runner"), world.file("plain", "")}) {
