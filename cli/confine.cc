@@ -17,6 +17,12 @@ int confine(const Program& program, const Options& options) {
   if (!sound_for(loaded, program, agent::Seam::confining_shell)) return exit_status::usage;
   const agent::Services& services = loaded.composition.services;
 
+  // The sandbox's runner would fail on it, and that reads as a broken sandbox.
+  if (find_program(options.argv.front(), process_env()) == ProgramFile::not_executable) {
+    note(fmt::format("acp-agent confine: {}: not executable", options.argv.front()));
+    return exit_status::not_executable;
+  }
+
   const base::Result<std::string> cwd = sandbox::canonical_path(".");
   const base::Result<std::string> root = options.root.empty() ? cwd : sandbox::canonical_path(options.root);
   if (!cwd || !root) {
@@ -36,8 +42,7 @@ int confine(const Program& program, const Options& options) {
   note(fmt::format("acp-agent confine: {}: {}", base::error_name(code.error().code), code.error().message));
   if (!code.error().detail.empty()) note(code.error().detail);
   if (code.error().code == base::ErrorCode::sandbox_unavailable) return exit_status::sandbox_unavailable;
-  // As a shell answers a command that cannot be started.
-  return code.error().code == base::ErrorCode::command_start ? 127 : exit_status::failed;
+  return code.error().code == base::ErrorCode::command_start ? exit_status::no_program : exit_status::failed;
 }
 
 }  // namespace cli

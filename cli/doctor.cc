@@ -35,6 +35,34 @@ std::string route_lines(const agent::Services& services) {
   return text;
 }
 
+// In words, when new sessions could not be kept.
+std::string state_fault(const agent::Services& services) {
+  if (!services.log) return {};
+  const base::Result<void> writable = check_writable(services.log->root);
+  if (writable) return {};
+  return fmt::format(
+      "fault: sessions cannot be kept in {} ({}); set XDG_STATE_HOME to the absolute path of a folder you may write\n",
+      services.log->root, writable.error().message);
+}
+
+// In words, when the operator's own runner cannot be started. The sandbox takes the operator's word for it.
+std::string runner_fault(const Loaded& loaded) {
+  std::string text;
+  for (const base::ConfigEntry& entry : loaded.file.entries) {
+    if (entry.name != "sandbox-local") continue;
+    std::vector<base::Fault> reported;  // the composition's own reader reported them
+    base::ConfigReader reader(entry.config, "", &reported);
+    const std::vector<std::string> runner = reader.strings("runner_command", {});
+    if (runner.empty()) continue;
+    const ProgramFile file = find_program(runner.front(), process_env());
+    if (file == ProgramFile::executable) continue;
+    text +=
+        fmt::format("fault: the program of `runner_command`, {}, {}; no command can be confined until it is there\n",
+                    runner.front(), file == ProgramFile::missing ? "does not exist" : "is no executable file");
+  }
+  return text;
+}
+
 // What is surprising about a root, as it would be for a session in this folder.
 std::string root_warnings(const sandbox::Policy& policy, const sandbox::Host& host) {
   std::string text;
@@ -105,8 +133,12 @@ int doctor(const Program& program, const Options& options) {
   }
 
   const agent::Services& services = loaded.composition.services;
-  text += "model routes:\n" + route_lines(services);
   int code = exit_status::done;
+  if (const std::string fault = state_fault(services); !fault.empty()) {
+    text += fault;
+    code = exit_status::usage;
+  }
+  text += "model routes:\n" + route_lines(services);
   if (!services.policy) {
     text += "sandbox: none composed; commands and file changes run with all your rights\n";
   } else {
@@ -146,7 +178,12 @@ int doctor(const Program& program, const Options& options) {
       code = exit_status::sandbox_unavailable;
     }
   }
-  if (services.shell) text += fmt::format("commands: {}\n", services.shell->confines() ? "confined" : "NOT confined");
+  if (const std::string fault = runner_fault(loaded); !fault.empty()) {
+    text += fault;
+    code = exit_status::sandbox_unavailable;
+  } else if (services.shell) {
+    text += fmt::format("commands: {}\n", services.shell->confines() ? "confined" : "NOT confined");
+  }
   if (services.fs) text += fmt::format("file tools: {}\n", services.fs->confines() ? "confined" : "NOT confined");
   return print(text) ? code : exit_status::failed;
 }

@@ -9,7 +9,9 @@ namespace cli {
 namespace exit_status {
 inline constexpr int done = 0, failed = 1, usage = 2, refused = 3, limit = 4, sandbox_unavailable = 5, retry_later = 75,
                      interrupted = 130, terminated = 143;
-}
+// As a shell answers a command that cannot be started.
+inline constexpr int not_executable = 126, no_program = 127;
+}  // namespace exit_status
 
 struct RunEnd {
   int signal = 0;                    // SIGINT or SIGTERM ended it

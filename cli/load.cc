@@ -26,6 +26,16 @@ std::string executable() {
   return path;
 }
 
+// Where the composition stands. Empty: nowhere.
+std::string working_folder(const Options& options) {
+  // A folder that is not there is the subcommand's to refuse.
+  if (!options.cwd.empty()) return sandbox::canonical_path(options.cwd).value_or(current_folder());
+  std::string folder = current_folder();
+  // Kept sessions can be read from anywhere.
+  if (folder.empty() && options.command == Command::sessions) folder = "/";
+  return folder;
+}
+
 // The adapters have read their keys. Children get an environment without them, and this process keeps no second copy
 // that a later fault could leak.
 void forget_keys(const agent::Services& services) {
@@ -48,12 +58,17 @@ Loaded load(const Program& program, const Options& options, const agent::Overrid
 
   agent::ConfigureContext context;
   context.world.env = env;
-  context.world.cwd = current_folder();
+  context.world.cwd = working_folder(options);
   context.state_dir = loaded.state_dir;
   context.call_init = base::helper_path("call-init").value_or("");
   context.landlock_run = base::helper_path("landlock-run").value_or("");
   context.overrides = overrides;
 
+  if (context.world.cwd.empty()) {
+    loaded.composition.faults.push_back(
+        {"acp-agent", 0, "the current folder no longer exists (deleted, or not reachable); start in another one"});
+    return loaded;
+  }
   const base::Result<ConfigSource> source = find_config(options.config, env, executable());
   if (!source) {
     loaded.composition.faults.push_back({"acp-agent", 0, source.error().message});

@@ -46,7 +46,10 @@ std::variant<Options, ParseEnd> parse_options(int argc, char** argv, const std::
 
   CLI::App* run = app.add_subcommand("run", "Do one prompt and end; the answer goes to stdout, activity to stderr");
   run->add_option("--cwd", options.cwd, "The session's folder (default: the current one)")->type_name("DIR");
-  run->add_option("--approve", approve, "Wider access after a denial: never (default), or always, once per call")
+  run->add_option(
+         "--approve", approve,
+         "The answer to every question the model raises for wider access: never (default) is no; always is yes, "
+         "once per call, whether or not anything was denied before")
       ->check(CLI::IsMember({"never", "always"}))
       ->type_name("never|always");
   add_mode(run, "The sandbox mode instead of the composition's");

@@ -23,11 +23,15 @@ std::string inert(std::string_view text) {
   return out;
 }
 
-bool print(std::string_view text) {
+base::Result<void> write_answer(std::string_view text) {
   // A pipe or a file gets the bytes as they are; a terminal would obey them.
-  if (isatty(STDOUT_FILENO) == 1) return base::write_all(STDOUT_FILENO, inert(text)).has_value();
-  return base::write_all(STDOUT_FILENO, text).has_value();
+  if (watched()) return base::write_all(STDOUT_FILENO, inert(text));
+  return base::write_all(STDOUT_FILENO, text);
 }
+
+bool watched() { return isatty(STDOUT_FILENO) == 1; }
+
+bool print(std::string_view text) { return write_answer(text).has_value(); }
 
 void note(std::string_view line) { (void)base::write_all(STDERR_FILENO, inert(line) + "\n"); }
 

@@ -5,10 +5,14 @@
 #include <string>
 #include <string_view>
 
+#include "base/error.h"
+
 namespace cli {
 
-// Answers: to stdout. False when nobody reads it any more.
+// Answers: to stdout. An error, or false, when nobody reads it any more.
+base::Result<void> write_answer(std::string_view text);
 bool print(std::string_view text);
+bool watched();  // stdout is a terminal
 // Remarks: one line to stderr, newline added.
 void note(std::string_view line);
 

@@ -73,7 +73,7 @@ int run(const Program& program, const Options& options) {
 
   int code = exit_status::failed;
   {
-    RunClient client(std::move(client_end), std::move(request), {print, note});
+    RunClient client(std::move(client_end), std::move(request), {write_answer, note, watched()});
     program.signals->on_end([&client](int signal) { client.interrupt(signal); });
     code = client.drive();
     program.signals->on_end({});

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/json.h"
 #include "base/mutex.h"
@@ -19,6 +20,7 @@ using Answer = tl::expected<base::JsonPtr, base::RpcError>;
 constexpr std::chrono::seconds cancel_patience{5};
 constexpr std::size_t activity_line_bytes = 500;
 constexpr std::string_view denial_marker = "[sandbox: file access denied";
+constexpr std::string_view thought_suffix = "-thought";
 
 std::string first_line(std::string_view text) {
   return base::ellipsize(text.substr(0, text.find('\n')), activity_line_bytes);
@@ -35,6 +37,19 @@ std::string content_text(const Json& call) {
     text += base::get_string(*block, "text").value_or("") + "\n";
   }
   return text;
+}
+
+std::string_view limit_text(std::string_view stop_reason) {
+  if (stop_reason == "max_turn_requests") {
+    return "acp-agent: stopped at the step limit before the work was done; a higher `max_steps` of the agent-loop "
+           "entry "
+           "allows more";
+  }
+  if (stop_reason == "max_tokens") {
+    return "acp-agent: the model's answer was cut off at its output limit; a higher `max_tokens` of the model's entry "
+           "allows more";
+  }
+  return {};
 }
 
 std::string error_text(const base::RpcError& error) {
@@ -57,11 +72,15 @@ struct RunClient::State {
   // Reader thread, then, after it ended, the owner.
   std::string message_id;
   bool mid_line = false;
+  bool unfinished = false;  // text of the current message came, and nothing yet that shows it to be complete
+  std::string held;         // that text, unless live
 
   // Waits for the answer; gives up `patience` after an interruption, which is passed on as session/cancel once.
   std::optional<Answer> call(const std::string& method, Json params, const std::string& cancel_session = "");
   void update(const Json& params);
+  void attempt(std::string_view id);
   void message(const Json& update);
+  void complete();
   void tool_call(const Json& update);
   void permission(const Json& params, base::Reply reply);
   void print(std::string_view text);
@@ -95,8 +114,14 @@ std::optional<Answer> RunClient::State::call(const std::string& method, Json par
 
 void RunClient::State::print(std::string_view text) {
   if (text.empty()) return;
+  {
+    base::Lock lock(mutex);
+    if (output_lost) return;
+  }
   mid_line = text.back() != '\n';
-  if (output.answer(text)) return;
+  const base::Result<void> written = output.answer(text);
+  if (written) return;
+  output.activity(fmt::format("acp-agent: the answer could not be written to stdout ({})", written.error().message));
   base::Lock lock(mutex);
   output_lost = true;
   changed.notify_all();
@@ -106,17 +131,36 @@ void RunClient::State::end_line() {
   if (mid_line) print("\n");
 }
 
+// Two messages of a turn have a tool call between them; without one the second is another attempt at the first.
+void RunClient::State::attempt(std::string_view id) {
+  if (id == message_id) return;
+  message_id = id;
+  if (!std::exchange(unfinished, false)) return;
+  held.clear();
+  if (!output.live) return;
+  end_line();
+  output.activity("[the answer broke off; trying again]");
+}
+
 void RunClient::State::message(const Json& update) {
   const Json* content = base::find(update, "content");
   if (!content || !content->is_object()) return;
-  const std::string id = base::get_string(update, "messageId").value_or("");
-  if (id != message_id) end_line();
-  message_id = id;
-  print(base::get_string(*content, "text").value_or(""));
+  attempt(base::get_string(update, "messageId").value_or(""));
+  const std::string text = base::get_string(*content, "text").value_or("");
+  if (text.empty()) return;
+  unfinished = true;
+  if (output.live) return print(text);
+  held += text;
+}
+
+void RunClient::State::complete() {
+  unfinished = false;
+  print(std::exchange(held, {}));
+  end_line();
 }
 
 void RunClient::State::tool_call(const Json& update) {
-  end_line();
+  complete();
   // The queue may have folded an update into its call, so both are looked at for everything.
   if (base::get_string(update, "sessionUpdate") == "tool_call") {
     output.activity("* " + first_line(base::get_string(update, "title").value_or("tool call")));
@@ -133,11 +177,16 @@ void RunClient::State::update(const Json& params) {
   if (!update || !update->is_object()) return;
   const std::string kind = base::get_string(*update, "sessionUpdate").value_or("");
   if (kind == "agent_message_chunk") message(*update);
+  if (kind == "agent_thought_chunk") {
+    // The thought of a message has the message's id and a suffix; a new attempt may have no text of its own.
+    const std::string id = base::get_string(*update, "messageId").value_or("");
+    if (id.ends_with(thought_suffix)) attempt(std::string_view(id).substr(0, id.size() - thought_suffix.size()));
+  }
   if (kind == "tool_call" || kind == "tool_call_update") tool_call(*update);
 }
 
 void RunClient::State::permission(const Json& params, base::Reply reply) {
-  end_line();
+  complete();
   const std::string wanted = request.allow ? "allow_once" : "reject_once";
   std::string option;
   if (const Json* options = base::find(params, "options"); options && options->is_array()) {
@@ -189,6 +238,7 @@ int RunClient::drive() {
   base::Thread reader("client", [&state] { state.peer->run(); });
   RunEnd end;
   std::optional<int> early;
+  bool answered = false;
 
   const auto failed = [&](const char* what, const std::optional<Answer>& answer) {
     if (answer && *answer) return false;
@@ -223,6 +273,7 @@ int RunClient::drive() {
           fmt::format("acp-agent: {}{}", error_text(error), end.retryable ? " (it may work later)" : ""));
       return;
     }
+    answered = true;
     end.stop_reason = base::get_string(***answer, "stopReason").value_or("");
     const Json* meta = base::find(***answer, "_meta");
     const Json* facts = meta && meta->is_object() ? base::find(*meta, "acp_agent") : nullptr;
@@ -234,7 +285,13 @@ int RunClient::drive() {
   prompt();
   state.peer->stop_reading();
   reader.join();
+  if (answered) {
+    state.complete();
+  } else if (!state.held.empty()) {
+    state.output.activity("acp-agent: an unfinished answer was dropped");
+  }
   state.end_line();
+  if (const std::string_view why = limit_text(end.stop_reason); !why.empty()) state.output.activity(why);
   state.peer->shutdown(std::chrono::milliseconds(0));
 
   base::Lock lock(state.mutex);

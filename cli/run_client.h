@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/error.h"
 #include "base/line_transport.h"
 #include "cli/exit_code.h"
 
@@ -23,8 +24,11 @@ struct RunRequest {
 
 // Where it shows what happens; tests look at it.
 struct RunOutput {
-  std::function<bool(std::string_view)> answer;  // false: nobody reads it any more
+  std::function<base::Result<void>(std::string_view)> answer;  // an error: nobody reads it any more, and why
   std::function<void(std::string_view)> activity;
+  // The answer goes to a person who watches it come, and sees which part broke off. Else a message is given out when it
+  // is complete: a script could not tell an attempt that broke off from the answer.
+  bool live = false;
 };
 
 class RunClient {

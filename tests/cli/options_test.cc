@@ -87,6 +87,7 @@ TEST_CASE("the command line: help, version, mistakes") {
   CHECK(help.text.find("confine") != std::string::npos);
   CHECK(help.text.find("75") != std::string::npos);
   CHECK(end({"run", "--help"}).exit_code == 0);
+  CHECK(end({"run", "--help"}).text.find("every question") != std::string::npos);
   CHECK(options({"--print-config"}).command == cli::Command::print_config);
   CHECK(end({"frobnicate"}).exit_code == 2);
   CHECK(end({"--frobnicate"}).exit_code == 2);

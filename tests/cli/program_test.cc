@@ -9,6 +9,7 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 
 #include "base/fd.h"
 
@@ -20,13 +21,12 @@ struct Process {
   base::Fd in, out, err;
 
   Process(const std::vector<std::string>& words, const std::vector<std::string>& environment, const std::string& cwd,
-          const std::string& stdin_file = "") {
+          const std::string& stdin_file = "", const std::string& program = path()) {
     base::Pipe in_pipe = std::move(*base::make_pipe());
     base::Pipe out_pipe = std::move(*base::make_pipe());
     base::Pipe err_pipe = std::move(*base::make_pipe());
     std::vector<const char*> argv, env;
-    const std::string binary = path();
-    argv.push_back(binary.c_str());
+    argv.push_back(program.c_str());
     for (const std::string& word : words) argv.push_back(word.c_str());
     argv.push_back(nullptr);
     for (const std::string& variable : environment) env.push_back(variable.c_str());
@@ -37,7 +37,7 @@ struct Process {
       dup2(out_pipe.write.get(), 1);
       dup2(err_pipe.write.get(), 2);
       if (chdir(cwd.c_str()) == 0) {
-        execve(binary.c_str(), const_cast<char**>(argv.data()), const_cast<char**>(env.data()));
+        execve(program.c_str(), const_cast<char**>(argv.data()), const_cast<char**>(env.data()));
       }
       _exit(99);
     }
@@ -46,6 +46,11 @@ struct Process {
     err = std::move(err_pipe.read);
     if (!stdin_file.empty()) (void)base::write_all(in.get(), stdin_file);
   }
+  Process(Process&& other) noexcept
+      : pid(std::exchange(other.pid, -1)),
+        in(std::move(other.in)),
+        out(std::move(other.out)),
+        err(std::move(other.err)) {}
   ~Process() {
     if (pid > 0) {
       kill(pid, SIGKILL);
@@ -102,7 +107,19 @@ struct World {
     return root + "/" + name;
   }
   Finished run(const std::vector<std::string>& words, const std::string& input = "") const {
-    Process process(words, environment, root + "/work", input);
+    return finish(Process(words, environment, root + "/work", input));
+  }
+  // What only a shell can set up; $agent is the binary, ended after a while with 137.
+  Finished shell(const std::string& script, const std::string& input = "") const {
+    std::vector<std::string> variables = environment;
+    variables.push_back("agent=timeout -s KILL 60 " + Process::path());
+    return finish(Process({"-c", script}, variables, root + "/work", input, "/bin/sh"));
+  }
+  void answers(const std::string& recording) {
+    environment.push_back("ACP_AGENT_ROUTE=recorded");
+    environment.push_back("ACP_AGENT_RECORDING=" + file("recording.txt", recording));
+  }
+  static Finished finish(Process process) {
     process.in.reset();
     Finished finished{-1, Process::read_until(process.out.get(), ""), Process::read_until(process.err.get(), "")};
     finished.code = process.wait();
@@ -257,7 +274,7 @@ TEST_CASE("run is ended by SIGINT with 130 while the model is silent") {
       world.file("r.txt",
                  "=== answer\ndata: {\"choices\": [{\"index\": 0, \"delta\": {\"content\": \"Well\"}}]}\n\n@hang\n"));
   Process process({"run", "hello"}, world.environment, world.root + "/work");
-  CHECK(Process::read_until(process.out.get(), "Well") == "Well");
+  for (int i = 0; i < 1000 && access((world.root + "/requests").c_str(), F_OK) != 0; ++i) usleep(10'000);
   kill(process.pid, SIGINT);
   CHECK(process.wait() == 130);
 }
@@ -304,5 +321,103 @@ TEST_CASE("doctor says what works, in which folders, and what to set") {
        {"composition: (built in) cordis.yml", "state folder: ", "call-init: /", "landlock-run: /",
         "openai: not ready: set OPENAI_API_KEY", "recorded: ready", "bwrap", "landlock", "sandbox: workspace-write"}) {
     CHECK_THAT(finished.out, Catch::Contains(expected));
+  }
+}
+
+TEST_CASE("a closed descriptor was taken for the input, and the server never ended") {
+  World world;
+  CHECK(world.shell("$agent acp <&-").code == 0);
+  CHECK(world.shell("$agent acp <&- >&- 2>&-").code == 0);
+  const Finished unheard = world.shell("$agent acp >&-", initialize);
+  CHECK(unheard.code != 137);
+  world.answers(recording("Heard."));
+  CHECK(world.shell("$agent run hello <&- 2>&-").out == "Heard.\n");
+  CHECK(world.shell("$agent run hello >&-").code == 1);
+}
+
+TEST_CASE("run gave out an answer whose stream was cut, and then the answer") {
+  World world;
+  world.answers("=== answer\ndata: {\"choices\": [{\"index\": 0, \"delta\": {\"content\": \"Half an\"}}]}\n\n@cut\n" +
+                recording("The answer."));
+  const Finished finished = world.run({"run", "hello"});
+  INFO(finished.err);
+  CHECK(finished.code == 0);
+  CHECK(finished.out == "The answer.\n");
+}
+
+TEST_CASE("run onto a full disk ended without saying why") {
+  World world;
+  world.answers(recording("The answer."));
+  const Finished finished = world.shell("$agent run hello >/dev/full");
+  CHECK(finished.code == 1);
+  CHECK_THAT(finished.err, Catch::Contains("the answer could not be written to stdout"));
+  CHECK_THAT(finished.err, Catch::Contains("No space left on device"));
+  CHECK_THAT(world.shell("$agent run hello >&-").err, Catch::Contains("the answer could not be written to stdout"));
+}
+
+TEST_CASE("doctor called a state folder good in which no session could be kept") {
+  World world;
+  const auto refused = [&](const std::string& variable) {
+    World other;
+    other.environment.push_back(variable);
+    const Finished finished = other.run({"doctor"});
+    INFO(finished.out);
+    CHECK((finished.code == 2 || finished.code == 5));
+    CHECK_THAT(finished.out, Catch::Contains("fault: sessions cannot be kept in "));
+    CHECK_THAT(finished.out, Catch::Contains("set XDG_STATE_HOME"));
+  };
+  refused("XDG_STATE_HOME=/proc");
+  refused("XDG_STATE_HOME=" + world.file("in-the-way", ""));
+  if (geteuid() != 0) {
+    chmod((world.root + "/outside").c_str(), 0500);
+    refused("XDG_STATE_HOME=" + world.root + "/outside");
+  }
+  CHECK_THAT(world.run({"doctor"}).out, !Catch::Contains("fault:"));
+  CHECK(std::filesystem::is_empty(world.root + "/home"));
+}
+
+TEST_CASE("in a deleted folder every subcommand spoke of a workspace root") {
+  World world;
+  world.answers(recording("Still here."));
+  const std::string gone = "mkdir gone && cd gone && rmdir ../gone && $agent ";
+  for (const std::string command : {"check", "acp", "doctor", "run hello", "confine -- true", "--print-config"}) {
+    INFO(command);
+    const Finished finished = world.shell(gone + command);
+    CHECK(finished.code == 2);
+    CHECK_THAT(finished.err, Catch::Contains("the current folder no longer exists"));
+    CHECK_THAT(finished.err, !Catch::Contains("workspace_root"));
+  }
+  const Finished elsewhere = world.shell(gone + "run --cwd " + world.root + "/outside hello");
+  INFO(elsewhere.err);
+  CHECK(elsewhere.code == 0);
+  CHECK(elsewhere.out == "Still here.\n");
+  const Finished list = world.shell(gone + "sessions list");
+  CHECK(list.code == 0);
+  CHECK_THAT(list.out, Catch::Contains("/outside"));
+}
+
+TEST_CASE("confine called a file that is not executable no program, and a folder a broken sandbox") {
+  World world;
+  world.environment[0] = "PATH=" + world.root + "/outside:/usr/bin:/bin";
+  const std::string plain = world.file("outside/plain", "#!/bin/sh\n");
+  for (const std::string& program : {plain, std::string("plain"), world.root + "/outside"}) {
+    const Finished finished = world.run({"confine", "--mode", "read-only", "--", program});
+    CHECK(finished.code == 126);
+    CHECK_THAT(finished.err, Catch::Contains(program + ": not executable"));
+  }
+  CHECK(world.run({"confine", "--mode", "read-only", "--", "no-such-program"}).code == 127);
+}
+
+TEST_CASE("doctor called commands confined by a runner that is not there") {
+  World world;
+  for (const std::string& runner : {std::string("/nowhere/runner"), world.file("plain", "")}) {
+    const std::string file = world.file("c.yml",
+                                        "- {id: policy, name: sandbox-policy}\n- {id: sh, name: bash-sandbox}\n"
+                                        "- {id: box, name: sandbox-local, config: {runner_command: [" +
+                                            runner + "], runner_failure_signatures: [x]}}\n");
+    const Finished finished = world.run({"--config", file, "doctor"});
+    CHECK(finished.code == 5);
+    CHECK_THAT(finished.out, Catch::Contains("fault: the program of `runner_command`, " + runner));
+    CHECK_THAT(finished.out, !Catch::Contains("commands: confined"));
   }
 }

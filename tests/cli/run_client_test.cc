@@ -68,17 +68,18 @@ struct Run {
 };
 
 Run drive(FakeServer::OnPrompt on_prompt, bool allow = false, const std::function<void(FakeServer&)>& prepare = {},
-          bool broken_output = false) {
+          bool broken_output = false, bool live = false) {
   Run run;
   auto [client_end, server_end] = base::memory_transport_pair();
   FakeServer server(std::move(server_end), std::move(on_prompt));
   if (prepare) prepare(server);
   cli::RunClient client(std::move(client_end), {"/w", "hello", allow},
-                        {[&](std::string_view text) {
+                        {[&](std::string_view text) -> base::Result<void> {
                            run.answer += text;
-                           return !broken_output;
+                           if (broken_output) return base::fail(base::ErrorCode::io, "the disk is full");
+                           return {};
                          },
-                         [&](std::string_view line) { run.activity += std::string(line) + "\n"; }});
+                         [&](std::string_view line) { run.activity += std::string(line) + "\n"; }, live});
   run.code = client.drive();
   return run;
 }
@@ -198,7 +199,7 @@ TEST_CASE("run cancels the prompt when interrupted and says which signal it was"
       open->result(ended("cancelled"));
     };
     cli::RunClient client(std::move(client_end), {"/w", "hello", false},
-                          {[](std::string_view) { return true; }, [](std::string_view) {}});
+                          {[](std::string_view) { return base::Result<void>(); }, [](std::string_view) {}});
     base::Thread interrupter("interrupter", [&] {
       {
         base::Lock lock(mutex);
@@ -224,6 +225,83 @@ TEST_CASE("run ends as failed when the server goes away or nobody reads the answ
         auto open = std::make_shared<base::Reply>(std::move(reply));
         server.on_cancel = [open] { open->result(ended("cancelled")); };
       },
-      false, {}, true);
+      false, {}, true, true);
   CHECK(unread.code == 1);
+}
+
+TEST_CASE("run gave out attempts that broke off as parts of the answer") {
+  const auto retried = [](FakeServer& server, base::Reply reply) {
+    server.text("m1", "Half an");
+    server.text("m1", " answ");
+    server.text("m2", "The whole");
+    server.text("m2", " answer.");
+    reply.result(ended("end_turn"));
+  };
+  const Run script = drive(retried);
+  CHECK(script.code == 0);
+  CHECK(script.answer == "The whole answer.\n");
+  CHECK(script.activity.empty());
+  const Run watched = drive(retried, false, {}, false, true);
+  CHECK(watched.code == 0);
+  CHECK(watched.answer == "Half an answ\nThe whole answer.\n");
+  CHECK(watched.activity == "[the answer broke off; trying again]\n");
+}
+
+TEST_CASE("run gave out an attempt that broke off before one that only thought and called") {
+  const Run run = drive([](FakeServer& server, base::Reply reply) {
+    server.text("m1", "Half an answ");
+    server.update({{"sessionUpdate", "agent_thought_chunk"},
+                   {"messageId", "m2-thought"},
+                   {"content", {{"type", "text"}, {"text", "better look"}}}});
+    server.update({{"sessionUpdate", "tool_call"}, {"toolCallId", "c"}, {"title", "ls"}});
+    server.update({{"sessionUpdate", "agent_thought_chunk"},
+                   {"messageId", "m3-thought"},
+                   {"content", {{"type", "text"}, {"text", "so"}}}});
+    server.text("m3", "Done.");
+    reply.result(ended("end_turn"));
+  });
+  CHECK(run.answer == "Done.\n");
+  CHECK(run.activity == "* ls\n");
+}
+
+TEST_CASE("run gave out the unfinished answer of a prompt that failed") {
+  const auto failing = [](FakeServer& server, base::Reply reply) {
+    server.text("m1", "First I look.");
+    server.update({{"sessionUpdate", "tool_call"}, {"toolCallId", "c"}, {"title", "ls"}});
+    server.text("m2", "Half an answ");
+    reply.error({base::rpc_code::internal_error, "the stream was cut", nullptr});
+  };
+  const Run run = drive(failing);
+  CHECK(run.code == 1);
+  CHECK(run.answer == "First I look.\n");
+  CHECK_THAT(run.activity, Catch::Contains("the stream was cut"));
+  CHECK_THAT(run.activity, Catch::Contains("an unfinished answer was dropped"));
+  const Run watched = drive(failing, false, {}, false, true);
+  CHECK(watched.answer == "First I look.\nHalf an answ\n");
+  CHECK_THAT(watched.activity, !Catch::Contains("dropped"));
+}
+
+TEST_CASE("run ended at a limit without a word") {
+  for (const auto& [reason, why] :
+       {std::pair("max_turn_requests", "max_steps"), std::pair("max_tokens", "max_tokens")}) {
+    const Run run = drive([reason = reason](FakeServer& server, base::Reply reply) {
+      server.text("m1", "So far");
+      reply.result(ended(reason));
+    });
+    CHECK(run.code == 4);
+    CHECK(run.answer == "So far\n");
+    CHECK_THAT(run.activity, Catch::StartsWith("acp-agent: ") && Catch::Contains(why));
+    CHECK(std::count(run.activity.begin(), run.activity.end(), '\n') == 1);
+  }
+}
+
+TEST_CASE("run lost its answer without a word") {
+  const Run run = drive(
+      [](FakeServer& server, base::Reply reply) {
+        server.text("m1", "The answer.");
+        reply.result(ended("end_turn"));
+      },
+      false, {}, true);
+  CHECK(run.code == 1);
+  CHECK(run.activity == "acp-agent: the answer could not be written to stdout (the disk is full)\n");
 }
