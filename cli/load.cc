@@ -32,7 +32,7 @@ std::string working_folder(const Options& options) {
   if (!options.cwd.empty()) return sandbox::canonical_path(options.cwd).value_or(current_folder());
   std::string folder = current_folder();
   // Kept sessions can be read from anywhere.
-  if (folder.empty() && options.command == Command::sessions) folder = "/";
+  if (folder.empty() && options.command == Command::sessions) return "/";
   return folder;
 }
 

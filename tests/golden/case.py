@@ -133,13 +133,17 @@ class Run:
         self.check_replay()
 
     def logs(self):
-        """Every session log of the case as (id, lines), oldest first."""
+        """Every session log of the case as (id, lines), oldest first; of one millisecond, as the clients were told of them."""
+        told = [message["result"]["sessionId"] for client in self.steps.clients for _, message in client.traffic
+                if isinstance(message, dict) and isinstance(message.get("result"), dict) and "sessionId" in message["result"]]
         found = []
         for path in glob.glob(self.path("state", "**", "session.jsonl"), recursive=True):
             with open(path, encoding="utf-8") as f:
                 lines = [json.loads(line) for line in f if line.endswith("\n")]
-            found.append((lines[0].get("time", ""), os.path.basename(os.path.dirname(path)), lines))
-        return [(session_id, lines) for _, session_id, lines in sorted(found, key=lambda item: item[:2])]
+            session_id = os.path.basename(os.path.dirname(path))
+            rank = told.index(session_id) if session_id in told else len(told)
+            found.append((lines[0].get("time", ""), rank, session_id, lines))
+        return [(session_id, lines) for _, _, session_id, lines in sorted(found, key=lambda item: item[:3])]
 
     def collect(self):
         faults, goldens = self.result.faults, self.result.goldens
