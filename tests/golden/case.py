@@ -134,7 +134,7 @@ class Run:
 
     def logs(self):
         """Every session log of the case as (id, lines), oldest first; of one millisecond, as the clients were told of them."""
-        told = [message["result"]["sessionId"] for client in self.steps.clients for _, message in client.traffic
+        told = [message["result"]["sessionId"] for client in self.steps.clients for _, message, _ in client.traffic
                 if isinstance(message, dict) and isinstance(message.get("result"), dict) and "sessionId" in message["result"]]
         found = []
         for path in glob.glob(self.path("state", "**", "session.jsonl"), recursive=True):
