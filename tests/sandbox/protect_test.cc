@@ -409,3 +409,15 @@ TEST_CASE("every backend and the fence hold the same list") {
       CHECK(seatbelt.find("(deny file-write* (subpath \"" + path + "\"))\n") != std::string::npos);
   CHECK(seatbelt.find("(deny file-write-unlink (literal \"" + world.ws + "/.git\"))\n") != std::string::npos);
 }
+
+TEST_CASE("a denied change of a protected path, and of the state below a root, is told") {
+  World world;
+  fs::create_directories(world.ws + "/.vscode");
+  fs::create_directories(world.ws + "/state/acp-agent");
+  world.host.state_dir = world.ws + "/state/acp-agent";
+  const auto outcome = world.run("echo x > .vscode/tasks.json; echo x > state/acp-agent/x; echo x > fine; true");
+  REQUIRE(outcome);
+  REQUIRE(outcome->denials.size() == 2);
+  CHECK(outcome->denials[0].path == world.ws + "/.vscode/tasks.json");
+  CHECK(outcome->denials[1].path == world.ws + "/state/acp-agent/x");
+}
