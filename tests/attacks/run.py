@@ -201,6 +201,7 @@ def arguments():
     parser.add_argument("--user", choices=USERS)
     parser.add_argument("--uid", type=int, help="of the ordinary user (default: nobody's), when started by root")
     parser.add_argument("--case", action="append", help="a name, or the name of a module; may be repeated")
+    parser.add_argument("--without", action="append", default=[], metavar="CASE:REASON", help="leaves a case out and says why")
     parser.add_argument("--full", action="store_true", help="every case as both users, also where that makes no difference")
     parser.add_argument("--in-turn", action="store_true",
                         help="each case in one place only, all places in turn; for slow builds")
@@ -223,6 +224,12 @@ def main():
         if unknown:
             sys.exit("no such case: " + " ".join(unknown))
         cases = [c for c in cases if c.name in options.case or c.module in options.case]
+    for left_out in options.without:
+        name, _, reason = left_out.partition(":")
+        if name not in {c.name for c in cases}:
+            sys.exit("no such case: " + name)
+        print(f"SKIP {name}: {reason}")
+        cases = [c for c in cases if c.name != name]
     missing = sorted({c.program for c in cases if c.program and not shutil.which(c.program)})
     if missing:
         print("SKIP the cases that need " + ", ".join(missing))
