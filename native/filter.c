@@ -82,6 +82,23 @@ const struct changing_call changing_calls[] = {
 };
 const size_t changing_call_count = sizeof changing_calls / sizeof *changing_calls;
 
+/* Mounts, and names of them that no path leads to. Landlock refuses only some, and a detached copy of a tree shows its
+ * files under paths that are not theirs; a user namespace gives every command the right to try. */
+static const int mount_calls[] = {SYS_mount,
+                                  SYS_umount2,
+                                  SYS_pivot_root,
+                                  SYS_setns,
+                                  428 /* open_tree, 5.2 */,
+                                  429 /* move_mount */,
+                                  430 /* fsopen */,
+                                  431 /* fsconfig */,
+                                  432 /* fsmount */,
+                                  433 /* fspick */,
+                                  442 /* mount_setattr, 5.12 */,
+                                  467 /* open_tree_attr, 6.15 */};
+/* Keys of the user and of the session outlive every call, and are others' too. */
+static const int key_calls[] = {SYS_add_key, SYS_request_key, SYS_keyctl};
+
 static const int too_new[] = {nr_fchmodat2, nr_setxattrat, nr_removexattrat, nr_file_setattr};
 /* The types of ioctl that file systems use on files and folders: flags, attributes, versions, encryption, verity,
  * snapshots. Most need no descriptor that is open for writing. What only reads, or copies into one that is, is let
@@ -147,6 +164,20 @@ static void add_ioctl(struct program* p, uint32_t action) {
   answer(p, SECCOMP_RET_ALLOW);
 }
 
+/* Limits of other processes: the reaper's among them, without which nothing would end a call. */
+static void add_prlimit(struct program* p) {
+  add(p, BPF_JMP | BPF_JEQ | BPF_K, SYS_prlimit64, 0, 9);
+  load(p, argument(0));
+  add(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1);
+  answer(p, SECCOMP_RET_ALLOW);
+  load(p, argument(2)); /* reading them is free */
+  add(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 3);
+  load(p, argument(2) + 4);
+  add(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1);
+  answer(p, SECCOMP_RET_ALLOW);
+  answer(p, SECCOMP_RET_ERRNO | EPERM);
+}
+
 int install_filter(enum metadata_rule rule, int* listener) {
   const uint32_t no_call = SECCOMP_RET_ERRNO | ENOSYS;
   const uint32_t names = listener ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW;
@@ -163,6 +194,10 @@ int install_filter(enum metadata_rule rule, int* listener) {
   answer(&p, no_call);
 #endif
   for (uint32_t number = nr_io_uring_setup; number <= nr_io_uring_register; ++number) if_equal(&p, number, no_call);
+  for (size_t i = 0; i < sizeof mount_calls / sizeof *mount_calls; ++i)
+    if_equal(&p, (uint32_t)mount_calls[i], SECCOMP_RET_ERRNO | EPERM);
+  for (size_t i = 0; i < sizeof key_calls / sizeof *key_calls; ++i) if_equal(&p, (uint32_t)key_calls[i], no_call);
+  add_prlimit(&p);
   if (metadata != SECCOMP_RET_ALLOW) {
     for (size_t i = 0; i < sizeof too_new / sizeof *too_new; ++i) if_equal(&p, (uint32_t)too_new[i], no_call);
   }

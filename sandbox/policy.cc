@@ -186,8 +186,11 @@ base::Result<std::vector<std::string>> writable_roots(const Policy& policy, cons
   const auto covered = [&](const std::string& path) {
     return std::any_of(roots.begin(), roots.end(), [&](const auto& root) { return path_within(path, root); });
   };
-  for (const std::string& temp : {canonical_or_empty(std::string(temp_root)), canonical_or_empty(host.tmpdir)})
-    if (!covered(temp) && acceptable_temp(temp, host)) roots.push_back(temp);
+  const std::string temp = canonical_or_empty(std::string(temp_root));
+  if (!covered(temp) && acceptable_temp(temp, host)) roots.push_back(temp);
+  // A name below a writable folder is a command's to turn into a link: what it leads to then is not what was meant.
+  const std::string chosen = canonical_or_empty(host.tmpdir);
+  if (!covered(chosen) && !covered(host.tmpdir) && acceptable_temp(chosen, host)) roots.push_back(chosen);
   if (!policy.worktree.empty() && linked_worktree(*workspace) == policy.worktree) {
     for (const std::string& folder : worktree_roots(policy.worktree))
       if (!covered(folder) && canonical_or_empty(folder) == folder) roots.push_back(folder);

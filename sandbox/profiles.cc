@@ -17,7 +17,7 @@ namespace {
 // What an ordinary shell writes to besides files, of the host's /dev: Landlock alone has no other. Not /dev/shm, which
 // holds other programs' memory files, nor the terminals of /dev/pts, on one of which the user may be reading a request
 // for consent.
-constexpr const char* devices[] = {"/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"};
+constexpr const char* devices[] = {"/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"};
 
 bool exists(const std::string& path) {
   struct stat info {};

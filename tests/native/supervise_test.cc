@@ -237,6 +237,26 @@ TEST_CASE("foreign system calls and io_uring do not exist inside") {
   CHECK(run.outcome.out == "38\n38\n38\n38\n38\n38\n38\n38\n");
 }
 
+TEST_CASE("mounts, keys and limits of other processes are out of reach, also in a user namespace of one's own") {
+  if (!can_listen()) return;
+  World world;
+  const auto run = world.run(
+      "import ctypes, os, resource\n"
+      "c = ctypes.CDLL(None, use_errno=True)\n"
+      "def no(*a):\n"
+      "  ctypes.set_errno(0); c.syscall(*a); return ctypes.get_errno()\n"
+      "c.unshare(0x10000000 | 0x20000)\n"
+      "print({no(n, -100, b'/', 1) for n in (165, 166, 155, 308, 428, 429, 430, 431, 432, 433, 442, 467)})\n"
+      "print({no(n, 0, 0, 0) for n in (248, 249, 250)})\n"
+      "limit = (ctypes.c_ulong * 2)(64, 64)\n"
+      "print(no(302, os.getppid(), 7, limit, None), no(302, os.getppid(), 7, None, limit), no(302, 0, 7, limit, "
+      "None))\n"
+      "resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))\n",
+      true, {"/usr/bin/python3", "-c"});
+  CHECK(run.outcome.out == "{1}\n{38}\n1 0 0\n");
+  CHECK(run.outcome.exit.exit_code == 0);
+}
+
 TEST_CASE("with nobody to ask, metadata is refused whole or left free") {
   if (!can_listen()) return;
   World world;

@@ -82,6 +82,15 @@ TEST_CASE("a workspace root that a link took the place of is refused") {
         "the workspace root " + (folder / "alias") + " now leads to " + (folder / "ws") + "; start a new session");
 }
 
+TEST_CASE("a temporary folder below a writable one that became a link opens nothing") {
+  test::Folder folder;
+  fs::create_directories(folder / "ws");
+  fs::create_directories(folder / "elsewhere");
+  const std::string turned = link(folder / "elsewhere", folder / "ws/tmp");
+  CHECK(sandbox::writable_roots(workspace(folder / "ws"), {"/root", turned, ""}).value() ==
+        Roots{folder / "ws", "/tmp"});
+}
+
 TEST_CASE("roots are canonical, existing and said once") {
   test::Folder folder;
   fs::create_directories(folder / "ws/tmp");
