@@ -62,6 +62,7 @@ def main():
     parser.add_argument("--agent", required=True)
     parser.add_argument("--rounds", type=int, default=200)
     options = parser.parse_args()
+    options.agent = os.path.abspath(options.agent)
     root = tempfile.mkdtemp(prefix="acp-bench-", dir="/var/tmp")
     launcher = os.path.join(os.path.dirname(os.path.abspath(options.agent)), "landlock-run")
     model, over = bench.Model(), False
