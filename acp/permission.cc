@@ -17,9 +17,11 @@ constexpr std::size_t reason_bytes = 16 * 1024, subject_bytes = 64 * 1024;
 // All that the answer is about: a title is cut, and what a call names may lead elsewhere. The model words part of it,
 // so nothing in it may redraw or reorder what the user reads.
 std::string question(const agent::ApprovalRequest& request) {
-  std::string text = fit_text(base::without_direction_marks(base::clean_terminal_text(request.reason)), reason_bytes);
-  if (!request.subject.empty())
-    text += "\n\n" + fit_text(base::without_direction_marks(base::clean_terminal_text(request.subject)), subject_bytes);
+  const auto plain = [](const std::string& part, std::size_t bytes) {
+    return fit_text(base::without_direction_marks(base::clean_terminal_text(part)), bytes);
+  };
+  std::string text = plain(request.reason, reason_bytes);
+  if (!request.subject.empty()) text += "\n\n" + plain(request.subject, subject_bytes);
   if (!request.grounded) text += "\n\nThis was not denied before in this session: it asks without having tried.";
   return text;
 }

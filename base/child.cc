@@ -222,10 +222,9 @@ Result<std::unique_ptr<Child>> Child::start(const ChildOptions& options) {
   if (options.launcher_status) args.insert(args.end(), {"--pass", std::to_string(launcher_target)});
   if (options.supervision) {
     args.insert(args.end(), {"--pass", std::to_string(socket_target), "--listener", std::to_string(listener_target)});
-    if (options.supervision->enforce_metadata) args.emplace_back("--enforce");
     for (const auto& [option, paths] :
          {std::pair{"--root", &options.supervision->roots}, std::pair{"--keep", &options.supervision->kept},
-          std::pair{"--quiet", &options.supervision->quiet}}) {
+          std::pair{"--absent", &options.supervision->absent}, std::pair{"--quiet", &options.supervision->quiet}}) {
       for (const std::string& path : *paths) args.insert(args.end(), {option, path});
     }
   }

@@ -23,10 +23,10 @@ namespace base {
 // What call-init is to know of the policy of a confined command whose launcher sends it the listener of its filter
 // (native/supervise.h). Canonical paths.
 struct Supervision {
-  std::vector<std::string> roots;  // writable
-  std::vector<std::string> kept;   // read-only inside a root
-  std::vector<std::string> quiet;  // a denial there is not worth a word
-  bool enforce_metadata = false;
+  std::vector<std::string> roots;   // writable
+  std::vector<std::string> kept;    // read-only inside a root
+  std::vector<std::string> absent;  // protected names that do not exist, in folders that do: must not be made
+  std::vector<std::string> quiet;   // a denial there is not worth a word
 };
 
 // A change that the policy denied and the user could have made.

@@ -48,7 +48,7 @@ class Command:
                 self.passed.append(int(argv[at + 1]))
             elif argv[at] in ("--control", "--status", "--listener"):
                 numbers[argv[at]] = int(argv[at + 1])
-            at += 1 if argv[at] == "--enforce" else 2
+            at += 2
         self.control, self.status, self.listener = numbers["--control"], numbers["--status"], numbers.get("--listener")
         # dup2 onto a number that one of our own pipes has would close that pipe: ours live above all of these.
         self.base = max([*numbers.values(), *self.passed]) + 20

@@ -1,7 +1,7 @@
 /* call-init: the reaper of one command. Started by the agent for every command, confined or not; includes nothing of
  * ours.
  *
- *   call-init --control FD --status FD [--pass FD]... [--listener FD [--enforce] [--root|--keep|--quiet PATH]...] --
+ *   call-init --control FD --status FD [--pass FD]... [--listener FD [--root|--keep|--absent|--quiet PATH]...] --
  * ARGV...
  *
  * What it is: a single-threaded, unconfined process that runs ARGV as its direct child, is the child subreaper of
@@ -13,7 +13,7 @@
  * empty mask; SIGKILL if call-init itself is killed. ARGV[0] with a slash is run as it is, else looked up in PATH.
  *
  * --listener: the end of a socket on which a launcher further down sends the listener of its filter; from then on
- * call-init answers it (supervise.h). --root, --keep, --quiet: writable, read-only inside a root, not worth a word.
+ * call-init answers it (supervise.h). --root, --keep, --absent, --quiet: the lists of its policy.
  *
  * Control (the agent holds the only write end):
  *   'T'          SIGTERM to every descendant. A process with a child in a deeper pid namespace (a sandbox runner) is
@@ -518,27 +518,23 @@ static void open_proc(void) {
     proc_dir = opendir("/proc"); /* else: of another pid namespace, its pids are not ours */
 }
 
-/* A list of the supervisor that `option` adds to, or null. */
-static const char** path_list(const char* option, int** count) {
-  if (strcmp(option, "--root") == 0) return *count = &supervisor.root_count, supervisor.roots;
-  if (strcmp(option, "--keep") == 0) return *count = &supervisor.kept_count, supervisor.kept;
-  if (strcmp(option, "--quiet") == 0) return *count = &supervisor.quiet_count, supervisor.quiet;
+/* The list of the supervisor that `option` adds to, or null. */
+static struct path_list* list_of(const char* option) {
+  if (strcmp(option, "--root") == 0) return &supervisor.roots;
+  if (strcmp(option, "--keep") == 0) return &supervisor.kept;
+  if (strcmp(option, "--absent") == 0) return &supervisor.absent;
+  if (strcmp(option, "--quiet") == 0) return &supervisor.quiet;
   return NULL;
 }
 
 int main(int argc, char** argv) {
   int keep[max_pass + 3], kept = 0, pass[max_pass], passed = 0, control = -1, i = 1;
   for (; i < argc && strcmp(argv[i], "--") != 0; i += 2) {
-    int* count = NULL;
-    const char** paths = path_list(argv[i], &count);
-    if (paths) {
-      if (i + 1 >= argc || *count == max_supervised_paths) return usage("a path is missing, or too many");
-      paths[(*count)++] = argv[i + 1];
-      continue;
-    }
-    if (strcmp(argv[i], "--enforce") == 0) {
-      supervisor.enforce = true;
-      --i;
+    struct path_list* list = list_of(argv[i]);
+    if (list) {
+      if (!list->items) list->items = calloc((size_t)argc, sizeof *list->items);
+      if (!list->items || i + 1 >= argc) return usage("a path is missing");
+      list->items[list->count++] = argv[i + 1];
       continue;
     }
     const int fd = number_of(argv[i + 1]);

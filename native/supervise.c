@@ -33,6 +33,7 @@ enum {
   max_value = 65536,                   /* XATTR_SIZE_MAX */
   max_name = 256,                      /* XATTR_NAME_MAX and its end */
   max_groups = 1024,
+  most_links = 40,
   path_room = 2 * PATH_MAX
 };
 
@@ -102,21 +103,19 @@ static bool within(const char* path, const char* root) {
   return strncmp(path, root, length) == 0 && (path[length] == '\0' || path[length] == '/');
 }
 
-static bool writable(const struct supervisor* self, const char* path) {
-  for (int i = 0; i < self->kept_count; ++i) {
-    if (within(path, self->kept[i])) return false;
-  }
-  for (int i = 0; i < self->root_count; ++i) {
-    if (within(path, self->roots[i])) return true;
+static bool within_any(const char* path, const struct path_list* list) {
+  for (int i = 0; i < list->count; ++i) {
+    if (within(path, list->items[i])) return true;
   }
   return false;
 }
 
-static bool quiet(const struct supervisor* self, const char* path) {
-  for (int i = 0; i < self->quiet_count; ++i) {
-    if (within(path, self->quiet[i])) return true;
-  }
-  return false;
+static bool writable(const struct supervisor* self, const char* path) {
+  return within_any(path, &self->roots) && !within_any(path, &self->kept) && !within_any(path, &self->absent);
+}
+
+static void tell_if_worth(const struct supervisor* self, const char* what, const char* path) {
+  if (!writable(self, path) && !within_any(path, &self->quiet)) self->denied(what, path);
 }
 
 /* -- observing ----------------------------------------------------------------------------------------------------- */
@@ -141,6 +140,19 @@ static bool locate(const struct task* task, int at, const char* path, bool follo
     if ((size_t)snprintf(text, sizeof text, "%s/%s", base, path) >= sizeof text) return false;
   }
   fd = open(text, O_PATH | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW));
+  /* Through a link that leads to nothing, what it names is made. */
+  char target[PATH_MAX];
+  for (int links = 0; follow && fd < 0 && errno == ENOENT && links < most_links; ++links) {
+    if (!read_link(AT_FDCWD, text, target, sizeof target)) {
+      errno = ENOENT;
+      break;
+    }
+    char* last = *target == '/' ? text : strrchr(text, '/') + 1;
+    if ((size_t)snprintf(last, sizeof text - (size_t)(last - text), "%s", target) >=
+        sizeof text - (size_t)(last - text))
+      return false;
+    fd = open(text, O_PATH | O_CLOEXEC);
+  }
   *exists = fd >= 0;
   if (fd >= 0) {
     const bool good = path_of(fd, out, room);
@@ -191,44 +203,37 @@ static bool about_descriptor(const struct changing_call* call, const struct secc
   return call->path < 0 || (call->number == SYS_utimensat && data->args[call->path] == 0);
 }
 
-static void observe(const struct supervisor* self, const struct task* task, const struct changing_call* call,
+/* Whether the call must not go on: it would make a protected name. */
+static bool observe(const struct supervisor* self, const struct task* task, const struct changing_call* call,
                     const struct seccomp_data* data) {
-  char path[PATH_MAX], place[path_room];
-  bool exists = false;
-  const char* what = change_names[call->change];
+  char path[PATH_MAX], place[path_room], second[path_room];
+  bool exists = false, second_exists = false, could = false;
+  const char *what = change_names[call->change], *made = NULL;
   const int at = call->at < 0 ? AT_FDCWD : (int)data->args[call->at];
-  if (about_descriptor(call, data)) {
-    snprintf(path, sizeof path, "fd/%d", at);
-    exists = read_link(task->dir, path, place, sizeof place) && *place == '/';
-    if (exists && !quiet(self, place) && !writable(self, place) && user_could_change_inode(place))
-      self->denied(what, place);
-    return;
-  }
-  if (read_string(task, data->args[call->path], path, sizeof path) != 0 || !*path) return;
+  if (read_string(task, data->args[call->path], path, sizeof path) != 0 || !*path) return false;
 
   uint64_t flags = 0;
-  bool follow = call->change == change_open || call->change == change_truncate ||
-                (is_metadata(call->change) && follows(call, data));
+  bool follow = call->change == change_open || call->change == change_truncate;
   if (call->change == change_open) {
     if (call->number == nr_openat2) {
-      if (!read_memory(task, data->args[call->flags], &flags, sizeof flags)) return;
+      if (!read_memory(task, data->args[call->flags], &flags, sizeof flags)) return false;
     } else {
       flags = call->flags < 0 ? O_WRONLY | O_CREAT | O_TRUNC : data->args[call->flags];
     }
-    if (flags & O_PATH) return;
+    if (flags & O_PATH) return false;
     if ((flags & O_NOFOLLOW) || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) follow = false;
   }
-  if (!locate(task, at, path, follow, place, sizeof place, &exists)) return;
+  if (!locate(task, at, path, follow, place, sizeof place, &exists)) return false;
 
   struct stat info;
-  bool could = false;
   switch (call->change) {
     case change_open:
       if (!exists) {
-        could = (flags & O_CREAT) && user_could_change_folder_of(place);
         what = "create";
+        made = (flags & O_CREAT) ? place : NULL;
+        could = made && user_could_change_folder_of(place);
       } else if (lstat(place, &info) != 0 || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) {
-        return;
+        return false;
       } else if (S_ISDIR(info.st_mode)) {
         could = (flags & O_TMPFILE) == O_TMPFILE && user_could_write(place);
       } else {
@@ -236,19 +241,19 @@ static void observe(const struct supervisor* self, const struct task* task, cons
       }
       break;
     case change_make:
-      could = !exists && user_could_change_folder_of(place);
+      made = exists ? NULL : place;
+      could = made && user_could_change_folder_of(place);
       break;
     case change_remove:
       could = exists && user_could_change_folder_of(place);
       break;
     case change_rename:
     case change_link: {
-      char second[path_room];
-      bool second_exists = false;
-      if (!exists || read_string(task, data->args[call->path2], path, sizeof path) != 0) return;
+      if (!exists || read_string(task, data->args[call->path2], path, sizeof path) != 0) return false;
       const int at2 = call->at2 < 0 ? AT_FDCWD : (int)data->args[call->at2];
-      if (!locate(task, at2, path, false, second, sizeof second, &second_exists)) return;
-      if (call->change == change_link && second_exists) return;
+      if (!locate(task, at2, path, false, second, sizeof second, &second_exists)) return false;
+      if (call->change == change_link && second_exists) return false;
+      made = second;
       could = user_could_change_folder_of(second) &&
               (call->change == change_link ? user_could_change_inode(place) : user_could_change_folder_of(place));
       if (writable(self, place)) memcpy(place, second, sizeof second);
@@ -263,10 +268,10 @@ static void observe(const struct supervisor* self, const struct task* task, cons
     case change_xattr:
     case change_no_xattr:
     case change_flags:
-      could = exists && user_could_change_inode(place);
-      break;
+      return false; /* decided by enforce() */
   }
-  if (could && !writable(self, place) && !quiet(self, place)) self->denied(what, place);
+  if (could) tell_if_worth(self, what, place);
+  return made && within_any(made, &self->absent);
 }
 
 /* -- enforcing ----------------------------------------------------------------------------------------------------- */
@@ -514,8 +519,8 @@ static int enforce(const struct supervisor* self, const struct task* task, const
     if (fd < 0) {
       error = errno == ELOOP && named ? EACCES : errno;
     } else if (!inside(self, fd, place, sizeof place)) {
-      if (*place == '/' && !within(place, "/proc") && !quiet(self, place) && user_could_change_inode(place))
-        self->denied(change_names[call->change], place);
+      if (*place == '/' && !within(place, "/proc") && user_could_change_inode(place))
+        tell_if_worth(self, change_names[call->change], place);
     } else {
       error = perform(task, call, data, fd);
     }
@@ -560,7 +565,7 @@ static const struct changing_call* find_call(int number) {
 /* What to answer to one call: an error number, 0 for "it was done", -1 for "go on". */
 static int answer_to(const struct supervisor* self, const struct seccomp_notif* asked) {
   const struct changing_call* call = find_call(asked->data.nr);
-  const bool enforced = self->enforce && (!call || is_metadata(call->change));
+  const bool enforced = !call || is_metadata(call->change);
   char name[16];
   struct task task = {-1, -1};
   int result = enforced ? EACCES : -1;
@@ -571,8 +576,8 @@ static int answer_to(const struct supervisor* self, const struct seccomp_notif* 
   if (task.mem >= 0 && ioctl(self->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &asked->id) == 0) {
     if (enforced) {
       result = enforce(self, &task, call, &asked->data);
-    } else {
-      observe(self, &task, call, &asked->data);
+    } else if (observe(self, &task, call, &asked->data)) {
+      result = EACCES;
     }
   }
   if (task.mem >= 0) close(task.mem);

@@ -1,14 +1,15 @@
 /* The answering side of a confined command's filter (filter.h), inside call-init: for every call that changes files it
  * is asked, before the kernel does it, and knows the writable roots.
  *
- * Observing: a change that the policy denies, and that the user could have made without a sandbox, is told as a denial;
- * then the kernel goes on with the call, because it is the confinement (mounts, Landlock) that refuses it. What is told
- * is no decision: the paths are read from memory that the command may change meanwhile.
+ * Names and contents are the confinement's to refuse (mounts, Landlock): a change that the policy denies, and that the
+ * user could have made without a sandbox, is told as a denial, and the kernel goes on with the call. That is no
+ * decision: the paths are read from memory that the command may change meanwhile. One thing is refused here because no
+ * mount can hold it, the making of a protected name that does not exist; a program that races this read gets past it.
  *
- * Enforcing (metadata, which Landlock does not govern and mounts not for every descriptor): a change of mode, owner,
- * times or attributes is never let through to the kernel. It is done here, on a descriptor that was resolved first and
- * then found inside the writable roots, with the ids of whoever asked; or refused. Refused besides: attributes other
- * than user.* and POSIX ACLs, and inode flags. What cannot be read or resolved is refused.
+ * Metadata (which Landlock does not govern, and mounts not for every descriptor) is never let through to the kernel. A
+ * change of mode, owner, times or attributes is done here, on a descriptor that was resolved first and then found
+ * inside the writable roots, with the ids of whoever asked; or refused. Refused besides: attributes other than user.*
+ * and POSIX ACLs, privileged inode flags, other ioctls of file systems. What cannot be read or resolved is refused.
  *
  * Single-threaded, as call-init is. Facts: seccomp_unotify(2), openat2(2), proc(5).
  */
@@ -16,18 +17,18 @@
 #include <dirent.h>
 #include <stdbool.h>
 
-enum { max_supervised_paths = 64 };
+struct path_list { /* canonical */
+  const char** items;
+  int count;
+};
 
 struct supervisor {
-  int socket;                              /* where the launcher sends the listener; -1: no supervision */
-  int listener;                            /* -1 until it came */
-  bool enforce;                            /* metadata */
-  const char* roots[max_supervised_paths]; /* canonical, writable */
-  int root_count;
-  const char* kept[max_supervised_paths]; /* canonical, read-only inside a root */
-  int kept_count;
-  const char* quiet[max_supervised_paths]; /* canonical: what is denied there is not worth a word */
-  int quiet_count;
+  int socket;              /* where the launcher sends the listener; -1: no supervision */
+  int listener;            /* -1 until it came */
+  struct path_list roots;  /* writable */
+  struct path_list kept;   /* read-only inside a root */
+  struct path_list absent; /* protected names that do not exist, in folders that do */
+  struct path_list quiet;  /* what is denied there is not worth a word */
   DIR* proc;               /* null: nothing can be looked at */
   void (*listening)(void); /* the listener came */
   void (*denied)(const char* what, const char* path);

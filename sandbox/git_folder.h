@@ -1,6 +1,7 @@
 // What a git repository has that decides which programs git runs, and whether a folder is a linked worktree of a
-// repository elsewhere. Only reads; the content is not trusted, so every walk is bounded and follows no link. Any
-// thread.
+// repository elsewhere. Only reads; the content is not trusted, so every walk is bounded and follows no link.
+// Git's config is read by hand: `git config` obeys the very files in question, and libgit2 follows what they include.
+// Any thread.
 #pragma once
 
 #include <string>

@@ -77,14 +77,8 @@ class LocalSandbox final : public Sandbox {
     if (below_any(options_.host.config_dir, *roots)) make_folder(options_.host.config_dir);
     auto guarded = protected_paths(policy, *roots, options_.host);
     if (!guarded) return tl::unexpected(guarded.error());
-    ProfileInput input{policy,         *roots, cwd, options_.host, {}, false, argv, read_only_paths(*guarded, *roots),
-                       guarded->absent};
-    input.masked = control_sockets(policy.sockets, options_.host.socket_variables, false);
-    auto confined = confine_backend(input, *guarded, stop);
-    if (!confined) return confined;
-    for (const std::string& path : guarded->absent)
-      if (access(path.substr(0, path.rfind('/')).c_str(), F_OK) == 0) confined->absent.push_back(path);
-    return confined;
+    ProfileInput input{policy, *roots, cwd, options_.host, {}, false, argv, read_only_paths(*guarded), guarded->absent};
+    return confine_backend(std::move(input), *guarded, stop);
   }
 
   void report_runner_failure() override {
@@ -212,19 +206,26 @@ class LocalSandbox final : public Sandbox {
     rules.roots = input.roots;
     if (backend == Backend::bwrap) rules.kept = input.read_only;  // Landlock alone does not hold them
     if (auto state = state_below_roots(input.roots, options_.host)) rules.kept.push_back(*state);
+    // A command that makes the folder above itself, as `git init` does, must be able to make such names too.
+    for (const std::string& path : input.absent)
+      if (access(path.substr(0, path.rfind('/')).c_str(), F_OK) == 0) rules.absent.push_back(path);
     rules.quiet = {"/dev/tty", "/dev/null"};  // a shell tries its terminal at every start
     if (backend == Backend::bwrap) rules.quiet.insert(rules.quiet.end(), {"/dev/pts", "/dev/ptmx", "/dev/shm"});
-    // Beside bwrap's mounts too: they do not hold for a descriptor from outside, nor for the host's own device nodes.
-    rules.enforce_metadata = true;
     return rules;
   }
 
-  base::Result<ConfinedArgv> confine_backend(const ProfileInput& input, const Protected& guarded,
-                                             std::stop_token stop) {
-    if (!options_.runner_command.empty()) return confine_with_custom_runner(input);
+  base::Result<ConfinedArgv> confine_backend(ProfileInput input, const Protected& guarded, std::stop_token stop) {
+    const auto find_sockets = [&](bool capabilities) {
+      input.masked = control_sockets(input.policy.sockets, options_.host.socket_variables, capabilities);
+    };
+    if (!options_.runner_command.empty()) {
+      find_sockets(false);
+      return confine_with_custom_runner(input);
+    }
     auto verdict = settle(stop);
     if (!verdict) return tl::unexpected(verdict.error());
     if (!verdict->backend) return base::fail(ErrorCode::sandbox_unavailable, unavailable_text(*verdict));
+    find_sockets(verdict->backend == Backend::landlock);
     auto confined = confine_with(*verdict, input);
     if (confined) limit_to(*verdict, input, guarded, confined->enforcement);
     return confined;
@@ -242,8 +243,7 @@ class LocalSandbox final : public Sandbox {
       open.push_back("a protected path is a link: " + guarded.links.front() +
                      (guarded.links.size() > 1 ? " and more" : ""));
     // Names outside the file system are kept apart by Landlock from ABI 6 on.
-    const ControlSockets sockets =
-        control_sockets(input.policy.sockets, input.host.socket_variables, verdict.backend == Backend::landlock);
+    const ControlSockets& sockets = input.masked;
     const bool named = !mounts && !(sockets.files.empty() && sockets.folders.empty());
     if (named || (sockets.abstract && verdict.abi < 6)) open.emplace_back("control sockets reachable");
     if (!open.empty()) enforcement.coverage = Coverage::partial;
@@ -290,10 +290,10 @@ class LocalSandbox final : public Sandbox {
           return base::fail(ErrorCode::sandbox_unavailable,
                             "`protect` needs bwrap: Landlock alone cannot keep paths inside a writable root read-only");
         }
-        for (const std::string& path : own_helpers(input.roots)) {
-          if (!path_within(path, input.roots.front())) continue;
+        for (const std::string& path : options_.host.own_files) {
+          if (input.roots.empty() || !path_within(path, input.roots.front())) continue;
           return base::fail(ErrorCode::sandbox_unavailable,
-                            "the agent's helper " + path +
+                            "the agent's own file " + path +
                                 " lies in the workspace and Landlock alone cannot protect it: "
                                 "install the agent elsewhere, or install bubblewrap");
         }
@@ -341,25 +341,11 @@ class LocalSandbox final : public Sandbox {
     return confined;
   }
 
-  // The agent's own helpers where somebody works on the folder they are installed in: the next call would run what this
-  // one wrote, unconfined.
-  std::vector<std::string> own_helpers(const std::vector<std::string>& roots) const {
-    std::vector<std::string> paths;
-    for (const std::string& helper : {options_.launcher, options_.call_init}) {
-      const auto real = canonical_path(helper);
-      if (real && below_any(*real, roots)) paths.push_back(*real);
-    }
-    return paths;
-  }
-
   // What a command without capabilities cannot reach it cannot change, and bwrap fails on it.
-  std::vector<std::string> read_only_paths(const Protected& guarded, const std::vector<std::string>& roots) const {
+  static std::vector<std::string> read_only_paths(const Protected& guarded) {
     std::vector<std::string> paths;
     for (const std::string& path : guarded.kept)
       if (reachable_without_capabilities(path)) paths.push_back(path);
-    if (roots.empty()) return paths;
-    const std::vector<std::string> helpers = own_helpers(roots);
-    paths.insert(paths.end(), helpers.begin(), helpers.end());
     return paths;
   }
 

@@ -43,7 +43,7 @@ struct ProfileInput {
   // Existing canonical paths that stay read-only although they lie below a root: protected paths, the agent's helpers.
   // The state folder needs no entry. Not Landlock, which cannot take away what a rule above it grants.
   std::vector<std::string> read_only{};
-  std::vector<std::string> absent{};  // names that must not be made: Seatbelt alone can hold them
+  std::vector<std::string> absent{};  // names that must not be made
   ControlSockets masked{};            // bwrap only
 };
 std::vector<std::string> bwrap_argv(const std::string& bwrap, const ProfileInput& input);

@@ -54,9 +54,6 @@ struct ConfinedArgv {
   std::vector<std::string> roots;  // writable_roots of the policy, for only_outside_roots and TMPDIR
   // Present: denials are observed by call-init, and the signatures above are not used.
   std::optional<base::Supervision> supervision;
-  // Protected names that do not exist in folders that do: the backend does not hold them. A command that makes the
-  // folder above itself, as `git init` does, must be able to make such names too.
-  std::vector<std::string> absent;
 };
 
 class Sandbox {

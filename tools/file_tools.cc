@@ -24,7 +24,7 @@ agent::ToolOutcome failed(const base::Error& error, Json facts) {
 bool would_ask(const Json& arguments, const sandbox::Policy& policy) {
   const auto wanted = base::get_string(arguments, "sandbox_permissions");
   const auto mode = wanted ? sandbox::parse_mode(*wanted) : std::nullopt;
-  return mode && base::find(arguments, "justification") != nullptr && sandbox::strictly_wider(*mode, policy.mode);
+  return agent::asks_wider_mode(arguments) && mode && sandbox::strictly_wider(*mode, policy.mode);
 }
 
 }  // namespace

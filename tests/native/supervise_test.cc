@@ -22,10 +22,14 @@ bool can_listen() {
   return can;
 }
 
+using Words = std::vector<std::string>;
+const Words python{"/usr/bin/python3", "-c"};
+
 // A workspace with a file in it, a file and a folder outside.
 struct World {
   test::Folder folder;
   std::string in = folder / "in", out = folder / "out";
+  Words kept{in + "/kept"};
   World() {
     std::filesystem::create_directories(in + "/kept");
     std::filesystem::create_directories(out);
@@ -40,7 +44,7 @@ struct World {
     std::vector<std::string> denials;
     bool supervised;
   };
-  Run run(const std::string& script, bool enforce, std::vector<std::string> program = {"/bin/bash", "-c"}) const {
+  Run run(const std::string& script, std::vector<std::string> program = {"/bin/bash", "-c"}) const {
     std::vector<std::string> argv{
         test::helper("landlock-run"), "--status", "3", "--listener", "6", "--quiet", "--rw", "/", "--"};
     argv.insert(argv.end(), program.begin(), program.end());
@@ -48,7 +52,8 @@ struct World {
     auto options = test::options(argv);
     options.cwd = in;
     options.launcher_status = true;
-    options.supervision = base::Supervision{{in}, {in + "/kept"}, {"/dev/tty", "/dev/null"}, enforce};
+    options.supervision =
+        base::Supervision{{in}, kept, {in + "/absent", in + "/deep/absent"}, {"/dev/tty", "/dev/null"}};
     auto child = base::Child::start(options);
     REQUIRE(child);
     Run run;
@@ -64,8 +69,6 @@ struct World {
   }
 };
 
-using Words = std::vector<std::string>;
-
 }  // namespace
 
 TEST_CASE("metadata of files outside is refused, whatever the way to it") {
@@ -78,8 +81,7 @@ TEST_CASE("metadata of files outside is refused, whatever the way to it") {
         world.in + "/../out/f", std::string("/proc/self/root") + world.out + "/f",
         std::string("/proc/self/cwd/../out/f")}) {
     INFO(way);
-    const auto run =
-        world.run("chmod 777 " + way + "; touch -d 2001-01-01 " + way + "; chown 12345:12345 " + way, true);
+    const auto run = world.run("chmod 777 " + way + "; touch -d 2001-01-01 " + way + "; chown 12345:12345 " + way);
     CHECK(run.supervised);
     CHECK(run.outcome.exit.exit_code != 0);
     CHECK(world.mode_of(world.out + "/f") == 0644);
@@ -94,7 +96,7 @@ TEST_CASE("metadata of files outside is refused, whatever the way to it") {
 TEST_CASE("metadata calls on descriptors and names of descriptors are answered for the file they mean") {
   if (!can_listen()) return;
   World world;
-  const std::string python =
+  const std::string script =
       "import os\n"
       "for p in ('" +
       world.out + "/f', '" + world.in +
@@ -107,7 +109,7 @@ TEST_CASE("metadata calls on descriptors and names of descriptors are answered f
       "      change(); print('done')\n"
       "    except OSError as e:\n"
       "      print(e.errno)\n";
-  const auto run = world.run(python, true, {"/usr/bin/python3", "-c"});
+  const auto run = world.run(script, python);
   CHECK(run.outcome.out == "13\n13\n13\n13\n13\ndone\ndone\ndone\ndone\ndone\n");
   CHECK(world.mode_of(world.out + "/f") == 0644);
   CHECK(world.mode_of(world.in + "/f") == 0600);
@@ -125,8 +127,7 @@ TEST_CASE("inside, every kind of metadata change is done as it was asked") {
   const auto run = world.run(
       "set -e; chmod u+x,g=,o= f; stat -c %a f; touch -d @1000000000.123456789 f; stat -c %.9Y f; ln -s nowhere l; "
       "touch -h -d @5 l; stat -c %Y l; chown -h $(id -u):$(id -g) l; cp -a f g; stat -c '%a %Y' g; mkdir d; "
-      "chmod 1777 d; stat -c %a d; touch f; tar cf t f l; mkdir x; tar -C x -xpf t; stat -c '%a %Y' x/f",
-      true);
+      "chmod 1777 d; stat -c %a d; touch f; tar cf t f l; mkdir x; tar -C x -xpf t; stat -c '%a %Y' x/f");
   CHECK(run.outcome.err == "");
   CHECK(run.outcome.exit.exit_code == 0);
   CHECK(run.outcome.out.starts_with("700\n1000000000.123456789\n5\n700 1000000000\n1777\n700 "));
@@ -136,8 +137,8 @@ TEST_CASE("inside, every kind of metadata change is done as it was asked") {
 TEST_CASE("links of /proc are not followed to what they mean for call-init") {
   if (!can_listen()) return;
   World world;
-  const auto run = world.run(
-      "mkdir sub; echo > sub/f; cd sub; chmod 600 /proc/self/cwd/f; chmod 600 /proc/self/../self/cwd/f", true);
+  const auto run =
+      world.run("mkdir sub; echo > sub/f; cd sub; chmod 600 /proc/self/cwd/f; chmod 600 /proc/self/../self/cwd/f");
   CHECK(run.outcome.exit.exit_code == 1);
   CHECK(world.mode_of(world.in + "/f") == 0644);
 }
@@ -160,7 +161,7 @@ TEST_CASE("attributes that carry privileges and inode flags are refused inside, 
       "no(lambda: os.lchown('l', os.getuid(), os.getgid()))\n"
       "no(lambda: fcntl.ioctl(fd, 0x5412, b'x'))\n"   // TIOCSTI
       "no(lambda: fcntl.ioctl(fd, 0x541c, b'x'))\n",  // TIOCLINUX
-      true, {"/usr/bin/python3", "-c"});
+      python);
   CHECK(run.outcome.out == "1\n1\n1\n2\n2\ndone\n1\n1\n");
 }
 
@@ -173,8 +174,7 @@ TEST_CASE("somebody else's ids are taken on for what they ask") {
   World world;
   const auto run = world.run(
       "setpriv --reuid 65534 --regid 65534 --clear-groups chmod 777 f || echo refused; setpriv --reuid 65534 --regid "
-      "65534 --clear-groups bash -c 'echo > /dev/null'; chmod 640 f && echo own",
-      true);
+      "65534 --clear-groups bash -c 'echo > /dev/null'; chmod 640 f && echo own");
   CHECK(run.outcome.out == "refused\nown\n");
   CHECK(world.mode_of(world.in + "/f") == 0640);
 }
@@ -185,12 +185,11 @@ TEST_CASE("denied changes are observed with what and where, and nothing else is"
   const std::string& out = world.out;
   const auto run = world.run(
       "echo x > a; rm a; mkdir d; mv d e; ln -s x l; ln f h; chmod 600 f; cat " + out + "/f > /dev/null; ls " + out +
-          " > /dev/null; mkdir " + out + " 2> /dev/null; rm -f " + out +
-          "/none; echo > /dev/null; : < /dev/tty; "
-          "echo x > " +
-          out + "/new; echo x >> " + out + "/f; echo x >> " + out + "/f; mkdir " + out + "/m; mv " + out +
-          "/new moved; rmdir " + out + "/m; truncate -s 0 " + out + "/f; chmod 600 " + out + "/f; echo x > kept/n",
-      false);
+      " > /dev/null; mkdir " + out + " 2> /dev/null; rm -f " + out +
+      "/none; echo > /dev/null; : < /dev/tty; "
+      "echo x > " +
+      out + "/new; echo x >> " + out + "/f; echo x >> " + out + "/f; mkdir " + out + "/m; mv " + out +
+      "/new moved; rmdir " + out + "/m; truncate -s 0 " + out + "/f; chmod 600 " + out + "/f; echo x > kept/n");
   CHECK(run.supervised);
   CHECK(run.denials == Words{"create " + out + "/new", "write " + out + "/f", "create " + out + "/m",
                              "rename " + out + "/new", "remove " + out + "/m", "chmod " + out + "/f",
@@ -210,8 +209,37 @@ TEST_CASE("a file that is made or cut by an open for reading is observed") {
           "/n', os.O_RDONLY | os.O_CREAT)\n"
           "os.open('" +
           world.out + "/f', os.O_RDONLY | os.O_TRUNC)\n",
-      false, {"/usr/bin/python3", "-c"});
+      python);
   CHECK(run.denials == Words{"create " + world.out + "/n", "write " + world.out + "/f"});
+}
+
+TEST_CASE("a protected name that does not exist is not made, by whatever call") {
+  if (!can_listen()) return;
+  World world;
+  std::filesystem::create_directories(world.in + "/deep");
+  for (const char* way :
+       {"echo x > absent", "mkdir absent", "ln -s f absent", "ln f absent", "mv f absent", "mkfifo absent",
+        "echo x > deep/../absent", "cd deep; echo x > ../absent", "mkdir d; echo x > d/absent; mv d/absent deep/absent",
+        "cp f deep/absent", "ln -s /nowhere l; mv -T l absent", "touch absent", "ln -s absent via; echo x > via"}) {
+    INFO(way);
+    const auto run = world.run(way);
+    CHECK(run.outcome.exit.exit_code == 1);
+    CHECK_FALSE(run.denials.empty());
+    CHECK_FALSE(std::filesystem::exists(std::filesystem::symlink_status(world.in + "/absent")));
+    CHECK_FALSE(std::filesystem::exists(std::filesystem::symlink_status(world.in + "/deep/absent")));
+    CHECK(std::filesystem::exists(world.in + "/f"));
+  }
+  CHECK(world.run("ls absent; cat absent; echo x > absent2; mkdir absentminded").denials == Words{});
+}
+
+TEST_CASE("more protected paths than a small table holds are all kept") {
+  if (!can_listen()) return;
+  World world;
+  for (int i = 0; i < 300; ++i) world.kept.push_back(world.in + "/kept" + std::to_string(i));
+  std::ofstream(world.in + "/kept299") << "x";
+  const auto run = world.run("chmod 777 kept299; chmod 700 f");
+  CHECK(run.denials == Words{"chmod " + world.in + "/kept299"});
+  CHECK(world.mode_of(world.in + "/f") == 0700);
 }
 
 TEST_CASE("what the user could not have changed anyway is no denial of the sandbox") {
@@ -221,7 +249,7 @@ TEST_CASE("what the user could not have changed anyway is no denial of the sandb
     return;
   }
   World world;
-  CHECK(world.run("echo x > /etc/passwd; echo x > /etc/new; chmod 600 /etc/passwd; true", false).denials == Words{});
+  CHECK(world.run("echo x > /etc/passwd; echo x > /etc/new; chmod 600 /etc/passwd; true").denials == Words{});
 }
 
 TEST_CASE("foreign system calls and io_uring do not exist inside") {
@@ -233,7 +261,7 @@ TEST_CASE("foreign system calls and io_uring do not exist inside") {
       "c = ctypes.CDLL(None, use_errno=True)\n"
       "for n in (425, 426, 427, 0x40000000 + 39, 452, 463, 466, 469):\n"
       "  ctypes.set_errno(0); c.syscall(n, 0, 0, 0, 0, 0); print(ctypes.get_errno())\n",
-      true, {"/usr/bin/python3", "-c"});
+      python);
   CHECK(run.outcome.out == "38\n38\n38\n38\n38\n38\n38\n38\n");
 }
 
@@ -252,7 +280,7 @@ TEST_CASE("mounts, keys and limits of other processes are out of reach, also in 
       "print(no(302, os.getppid(), 7, limit, None), no(302, os.getppid(), 7, None, limit), no(302, 0, 7, limit, "
       "None))\n"
       "resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))\n",
-      true, {"/usr/bin/python3", "-c"});
+      python);
   CHECK(run.outcome.out == "{1}\n{38}\n1 0 0\n");
   CHECK(run.outcome.exit.exit_code == 0);
 }
@@ -289,10 +317,9 @@ TEST_CASE("a command that forks much is answered to its end, and killed while it
   World world;
   const auto busy = world.run(
       "for i in 1 2 3 4 5 6 7 8; do (for j in $(seq 50); do echo > f$i.$j; chmod 600 f$i.$j; rm f$i.$j; done) & done; "
-      "wait; ls | wc -l",
-      true);
+      "wait; ls | wc -l");
   CHECK(busy.outcome.out == "2\n");
   CHECK(busy.denials == Words{});
-  const auto left = world.run("(while :; do chmod 600 f; chmod 644 f; done) & sleep 0.2; echo done", true);
+  const auto left = world.run("(while :; do chmod 600 f; chmod 644 f; done) & sleep 0.2; echo done");
   CHECK(left.outcome.out == "done\n");
 }

@@ -285,6 +285,7 @@ TEST_CASE("protected paths and the agent's own helpers stay as they are, or the 
       auto options = options_for(backend);
       options.launcher = world.ws + "/bin/landlock-run";
       options.call_init = world.ws + "/bin/call-init";
+      options.host.own_files = {options.launcher, options.call_init};
       auto box = sandbox::make_local_sandbox(options);
       Policy policy = world.policy(Mode::workspace_write);
       policy.protect = {"p/.git", "not-there"};

@@ -174,7 +174,7 @@ TEST_CASE("the agent of ssh is left by default and masked when asked for, as is 
   world.policy.sockets = rules;
   for (const std::string& path : {agent, other}) CHECK(world.connect("bwrap", path).exit_code != 0);
   CHECK_FALSE(fs::exists(world.mark));
-  // No stub, and the sockets are what they were.
+  // Nothing was made for the mounts, and the sockets are what they were.
   CHECK(fs::is_socket(agent));
   CHECK(fs::is_socket(other));
   CHECK_FALSE(fs::exists(world.out + "/missing"));
