@@ -7,6 +7,7 @@ Every figure is taken against a floor of the same run: `cat` for the start, the 
 limits are printed beside them and decide the exit code.
 """
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -49,6 +50,29 @@ class Model:
     def close(self):
         self.proc.stdin.close()
         self.proc.wait()
+
+
+@contextlib.contextmanager
+def world():
+    """A folder with workspace, home and state in it, and a model server."""
+    root = tempfile.mkdtemp(prefix="acp-bench-", dir="/var/tmp")
+    model = Model()
+    try:
+        for folder in ("workspace", "home", "state"):
+            os.mkdir(os.path.join(root, folder))
+        yield root, model
+    finally:
+        model.close()
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def reported(name, run):
+    """The exit code of run(); 2, and why on stderr, when it could not measure."""
+    try:
+        return run()
+    except (ClientError, RuntimeError, OSError, subprocess.SubprocessError) as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 2
 
 
 def environment(root, extra):
@@ -227,11 +251,11 @@ def main():
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--starts", type=int, default=30)
     options = parser.parse_args()
-    root = tempfile.mkdtemp(prefix="acp-bench-", dir="/var/tmp")
-    model = Model()
-    try:
-        for folder in ("workspace", "home", "state"):
-            os.mkdir(os.path.join(root, folder))
+    return reported("bench", lambda: compare(options))
+
+
+def compare(options):
+    with world() as (root, model):
         for i in range(options.steps):
             with open(os.path.join(root, "workspace", f"f{i}.txt"), "w", encoding="ascii") as f:
                 f.write("".join(f"file {i} line {n}\n" for n in range(10)))
@@ -243,12 +267,6 @@ def main():
         print("\nMedians. acp-agent runs every command confined (workspace-write); the other runs unconfined. A read step of the "
               "other is a\nshell command, as it has no read tool. `ratio` is the other divided by ours.")
         return 1 if over else 0
-    except (ClientError, RuntimeError, OSError, subprocess.SubprocessError) as error:
-        print(f"bench: {error}", file=sys.stderr)
-        return 2
-    finally:
-        model.close()
-        shutil.rmtree(root, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -8,11 +8,8 @@ Cost is the median less the median of the bare command. The limit decides the ex
 """
 import argparse
 import os
-import shutil
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -63,12 +60,12 @@ def main():
     parser.add_argument("--rounds", type=int, default=200)
     options = parser.parse_args()
     options.agent = os.path.abspath(options.agent)
-    root = tempfile.mkdtemp(prefix="acp-bench-", dir="/var/tmp")
-    launcher = os.path.join(os.path.dirname(os.path.abspath(options.agent)), "landlock-run")
-    model, over = bench.Model(), False
-    try:
-        for folder in ("workspace", "home", "state"):
-            os.mkdir(os.path.join(root, folder))
+    return bench.reported("sandbox", lambda: measure(options))
+
+
+def measure(options):
+    launcher, over = os.path.join(os.path.dirname(options.agent), "landlock-run"), False
+    with bench.world() as (root, model):
         workspace = os.path.join(root, "workspace")
         simple = {
             "bwrap": ["/usr/bin/bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--unshare-pid", "--proc", "/proc",
@@ -91,12 +88,6 @@ def main():
             over |= ratio > LIMIT
             print(f"{runner:10}{bare:8.2f}{simple_ms:8.2f}{ours_ms:8.2f}{ratio:14.2f}x{'   OVER' if ratio > LIMIT else ''}")
         return 1 if over else 0
-    except (bench.ClientError, RuntimeError, OSError, subprocess.SubprocessError) as error:
-        print(f"sandbox: {error}", file=sys.stderr)
-        return 2
-    finally:
-        model.close()
-        shutil.rmtree(root, ignore_errors=True)
 
 
 if __name__ == "__main__":

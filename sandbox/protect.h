@@ -14,7 +14,8 @@ namespace sandbox {
 struct Protected {
   // Exist, canonical, below a root, none below another: to be held read-only, with every folder above held in place.
   std::vector<std::string> kept;
-  // Do not exist. No mount can hold them without leaving something at that place; the fence refuses to make them.
+  // Do not exist. No mount can hold them without leaving something at that place: the fence refuses to make them, and
+  // call-init a command's call that would (native/supervise.h).
   std::vector<std::string> absent;
   // Of the default list, are or are reached through a link: what they lead to is kept, the link itself is not.
   std::vector<std::string> links;

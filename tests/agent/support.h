@@ -16,6 +16,7 @@
 
 #include "agent/agent.h"
 #include "agent/context/context.h"
+#include "tests/folder.h"
 
 namespace test {
 
@@ -24,36 +25,6 @@ using llm::Completion;
 using llm::FinishReason;
 using llm::ModelError;
 using Answer = tl::expected<Completion, ModelError>;
-
-class Folder {
- public:
-  Folder() {
-    char name[] = "/var/tmp/acp-agent-test-XXXXXX";
-    if (::mkdtemp(name) == nullptr) std::abort();
-    path_ = std::filesystem::canonical(name);
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const std::string& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
-
-inline std::string slurp(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-inline void put(const std::string& path, std::string_view bytes) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-}
 
 // A wait that a broken product ends: the test fails instead of hanging.
 template <class T>

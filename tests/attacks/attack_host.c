@@ -91,27 +91,26 @@ static int op_owner_signal(char** a) {
   return put(pair[1]);
 }
 
-static int op_ptrace(char** a) {
-  const pid_t pid = (pid_t)number(a[0]);
-  if (ptrace(PTRACE_ATTACH, pid, NULL, NULL) != 0) return refused("attach");
+static int poke(pid_t pid, const char* address) {
   waitpid(pid, NULL, __WALL);
   long word = 0;
   memcpy(&word, "PWNED\0\0", sizeof word);
-  const long rc = ptrace(PTRACE_POKEDATA, pid, (void*)number(a[1]), (void*)word);
+  const long rc = ptrace(PTRACE_POKEDATA, pid, (void*)number(address), (void*)word);
   ptrace(PTRACE_DETACH, pid, NULL, NULL);
   return check(rc, "poke");
+}
+
+static int op_ptrace(char** a) {
+  const pid_t pid = (pid_t)number(a[0]);
+  if (ptrace(PTRACE_ATTACH, pid, NULL, NULL) != 0) return refused("attach");
+  return poke(pid, a[1]);
 }
 
 static int op_seize(char** a) {
   const pid_t pid = (pid_t)number(a[0]);
   if (ptrace(PTRACE_SEIZE, pid, NULL, NULL) != 0) return refused("seize");
   if (ptrace(PTRACE_INTERRUPT, pid, NULL, NULL) != 0) return refused("interrupt");
-  waitpid(pid, NULL, __WALL);
-  long word = 0;
-  memcpy(&word, "PWNED\0\0", sizeof word);
-  const long rc = ptrace(PTRACE_POKEDATA, pid, (void*)number(a[1]), (void*)word);
-  ptrace(PTRACE_DETACH, pid, NULL, NULL);
-  return check(rc, "poke");
+  return poke(pid, a[1]);
 }
 
 static int op_trace_child(char** a) {

@@ -35,7 +35,7 @@ GIT = tuple("git-" + name for name in (
     "hook-replaced", "hooks-folder-exchanged", "hooks-folder-linked", "hooks-folder-replaced", "nested-repository-hook",
     "pointer-file-changed", "submodule-hook", "worktree-configuration"))
 LISTED = tuple(f"tool-file-{name}-edited" for name in ("envrc", "idea", "mcp", "vscode-settings", "vscode-tasks")) + (
-    "tool-folder-planted", "tool-folder-renamed-and-made-anew")
+    "tool-folder-renamed-and-made-anew",)
 UNLISTED = tuple(f"tool-file-{name}-edited" for name in ("claude", "cursor", "devcontainer", "husky"))
 MASKED = tuple("control-socket-" + name for name in ("docker", "podman", "service-manager", "session-bus"))
 ALLOWED = ("control-socket-display", "control-socket-ssh-agent")
@@ -46,8 +46,6 @@ KNOWN = (
 
     Known("Landlock alone keeps nothing read-only inside a writable folder", GIT + LISTED + (
         "configuration-when-home-is-the-workspace",), "landlock", "workspace-write"),
-    Known("a protected name that does not exist can be made", ("tool-folder-planted", "git-worktree-configuration"), "bwrap",
-          "workspace-write"),
     Known("the rest of `.git` is the command's to change, or git could not work",
           ("git-attributes-planted", "git-folder-removed", "git-pointer-file-changed"), "bwrap", "workspace-write"),
     Known("nested repositories are not searched for hooks", ("git-nested-repository-hook",), "bwrap", "workspace-write"),

@@ -18,6 +18,7 @@
 
 #include "base/child.h"
 #include "base/fd.h"
+#include "tests/folder.h"
 
 namespace test {
 
@@ -25,33 +26,6 @@ inline std::string helper(const std::string& name) {
   auto path = base::helper_path(name);
   REQUIRE(path);
   return *path;
-}
-
-class Folder {
- public:
-  Folder() {
-    char name[] = "/var/tmp/acp-native-XXXXXX";
-    REQUIRE(mkdtemp(name) != nullptr);
-    path_ = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-inline std::string slurp(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
 }
 
 inline std::chrono::steady_clock::time_point within(int seconds) {

@@ -23,15 +23,6 @@ const std::string as_somebody =
     "export GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a "
     "GIT_COMMITTER_EMAIL=a@b; g() { git -c protocol.file.allow=always -c init.defaultBranch=main \"$@\"; }; ";
 
-bool usable(const std::string& backend) {
-  sandbox::LocalSandboxOptions options;
-  options.chain = {backend};
-  options.launcher = base::helper_path("landlock-run").value();
-  options.call_init = base::helper_path("call-init").value();
-  const auto lines = sandbox::make_local_sandbox(options)->describe(never);
-  return !lines.empty() && lines.front().rfind(backend + ": works", 0) == 0;
-}
-
 bool contains(const Words& list, const std::string& word) {
   return std::find(list.begin(), list.end(), word) != list.end();
 }
@@ -129,7 +120,7 @@ TEST_CASE("a repository keeps its hooks and config, the editor its tasks, and gi
   CHECK(world.written(world.ws + "/.git/info/grafts"));
   CHECK(world.written(world.ws + "/AGENTS.md"));
 
-  if (!usable("bwrap")) return;
+  if (!test::usable("bwrap")) return;
   world.attacks({
       "echo n > .git/hooks/pre-commit",
       "g config core.fsmonitor touch",
@@ -168,7 +159,7 @@ TEST_CASE("what does not exist leaves nothing behind, and hooks laid down before
   CHECK(contains(world.guarded().absent, world.ws + "/.git/hooks"));
   CHECK_FALSE(world.written(world.ws + "/.git/hooks/pre-commit"));
   CHECK_FALSE(world.written(world.ws + "/.mcp.json"));
-  if (!usable("bwrap")) return;
+  if (!test::usable("bwrap")) return;
   world.works("true");
   CHECK(listing(world.ws) == "");
   world.works("g init -q . && echo 1 > f && g add f && g commit -qm 1");
@@ -190,7 +181,7 @@ TEST_CASE("submodules, worktrees elsewhere, and what the config names as hooks o
   CHECK_FALSE(contains(guarded.kept, git + "/worktrees/in/commondir"));
   for (const char* name : {"/hooks.d", "/more.cfg", "/third.cfg"}) CHECK(contains(guarded.kept, world.ws + name));
   CHECK(guarded.links.empty());
-  if (!usable("bwrap")) return;
+  if (!test::usable("bwrap")) return;
   world.attacks({
       "echo n > .git/modules/libs/sub/hooks/post-checkout",
       "g -C libs/sub config a.b c",
@@ -232,7 +223,7 @@ TEST_CASE("a link planted in the place of a protected path moves no mount and st
   CHECK(guarded.kept == Words{world.ws + "/.git/real"});
   CHECK(guarded.links.size() == 5);
   CHECK_FALSE(world.written(world.ws + "/.git/hooks/pre-commit"));
-  if (!usable("bwrap")) return;
+  if (!test::usable("bwrap")) return;
   const auto outcome = world.run("echo y > src/f; echo n > .git/real/x; echo n > .vscode/x; true");
   REQUIRE(outcome);
   CHECK_FALSE(outcome->runner_failed);
@@ -261,14 +252,14 @@ TEST_CASE("a list replaces the default, an empty one switches it off, and the ag
   CHECK(sandbox::protected_words(world.policy) == "");
   CHECK_FALSE(world.written(world.ws + "/conf/acp-agent/cordis.yml"));
   CHECK(sandbox::protected_words(Policy{}) == "git hooks and config, .vscode, .idea, .envrc, .mcp.json");
-  if (!usable("bwrap")) return;
+  if (!test::usable("bwrap")) return;
   world.works("g config a.b c && echo y > .vscode/x");
   // The folder is made rather than left to the command to make.
   world.attacks({"echo n > other.yml", "echo n > conf/acp-agent/cordis.yml", "mv conf conf2", "rm -rf conf/acp-agent"});
 }
 
 TEST_CASE("Landlock alone: the default list is reported as not covered, a chosen one is refused") {
-  if (!usable("landlock")) return;
+  if (!test::usable("landlock")) return;
   World world;
   world.unconfined("g init -q .");
   auto outcome = world.run("true", "landlock");
@@ -306,7 +297,7 @@ TEST_CASE("a linked worktree commits to its repository, and to nothing else of i
     CHECK_FALSE(world.written(common + name));
 
   for (const std::string backend : {"bwrap", "landlock"}) {
-    if (!usable(backend)) continue;
+    if (!test::usable(backend)) continue;
     INFO(backend);
     const auto outcome = world.run(
         "echo 2 > g && g add g && g commit -qm 2 && echo 3 > g && g stash -q && g stash apply -q "
@@ -319,7 +310,7 @@ TEST_CASE("a linked worktree commits to its repository, and to nothing else of i
     INFO(outcome->out << outcome->err);
     CHECK(outcome->exit_code == 0);
   }
-  if (!usable("bwrap")) return;
+  if (!test::usable("bwrap")) return;
   world.works("g worktree add -q sub -b sub && cd sub && echo 1 > h && g add h && g commit -qm 3");
   world.attacks({
       "echo n > " + common + "/hooks/pre-commit",
@@ -420,4 +411,14 @@ TEST_CASE("a denied change of a protected path, and of the state below a root, i
   REQUIRE(outcome->denials.size() == 2);
   CHECK(outcome->denials[0].path == world.ws + "/.vscode/tasks.json");
   CHECK(outcome->denials[1].path == world.ws + "/state/acp-agent/x");
+}
+
+TEST_CASE("a command planted a protected name that was not there") {
+  World world;
+  world.unconfined("g init -q .");
+  world.attacks(
+      {"echo x > .git/commondir", "mkdir .vscode", "echo x > .envrc", "mkdir e; mv e .idea", "ln -s /etc .mcp.json"});
+  for (const char* name : {"/.git/commondir", "/.vscode", "/.envrc", "/.idea", "/.mcp.json"})
+    CHECK_FALSE(fs::exists(fs::symlink_status(world.ws + name)));
+  world.works("echo x > a && g add a && g commit -qm a && mkdir sub && cd sub && g init -q . && echo x > b && g add b");
 }

@@ -57,15 +57,6 @@ class Server {
   std::thread thread_;
 };
 
-bool usable(const std::string& backend) {
-  sandbox::LocalSandboxOptions options;
-  options.chain = {backend};
-  options.launcher = base::helper_path("landlock-run").value();
-  options.call_init = base::helper_path("call-init").value();
-  const auto lines = sandbox::make_local_sandbox(options)->describe(never);
-  return !lines.empty() && lines.front().rfind(backend + ": works", 0) == 0;
-}
-
 struct World {
   test::Folder folder;
   std::string ws = folder / "ws", out = folder / "o", mark = folder / "o/mark";
@@ -128,7 +119,7 @@ TEST_CASE("a socket that the environment names is out of reach, unless it is all
       {"screen", "HOME", "", "", ".screen/12.tty"},
   };
   for (const std::string backend : {"bwrap", "landlock"}) {
-    if (!usable(backend)) continue;
+    if (!test::usable(backend)) continue;
     for (const Place& place : places) {
       DYNAMIC_SECTION(backend << " " << place.variable << " " << place.socket) {
         World world;
@@ -170,7 +161,7 @@ TEST_CASE("the agent of ssh is left by default and masked when asked for, as is 
   rules.masked = {SocketKind::ssh_agent};
   rules.paths = {other, world.out + "/missing", world.ws};
   CHECK(found(rules) == Words{other, agent});
-  if (!usable("bwrap")) return;
+  if (!test::usable("bwrap")) return;
   world.policy.sockets = rules;
   for (const std::string& path : {agent, other}) CHECK(world.connect("bwrap", path).exit_code != 0);
   CHECK_FALSE(fs::exists(world.mark));

@@ -13,43 +13,11 @@
 #include <string>
 
 #include "base/child.h"
+#include "sandbox/local_sandbox.h"
 #include "sandbox/shell.h"
+#include "tests/folder.h"
 
 namespace test {
-
-// Below /var/tmp: /tmp is writable to every confined call.
-class Folder {
- public:
-  Folder() {
-    char name[] = "/var/tmp/acp-test-XXXXXX";
-    REQUIRE(mkdtemp(name) != nullptr);
-    path_ = std::filesystem::canonical(name);
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const std::string& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
-
-inline std::string slurp(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-inline void put(const std::string& path, const std::string& bytes) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << bytes;
-  REQUIRE(file.good());
-}
 
 inline void put_program(const std::string& path, const std::string& text) {
   put(path, text);
@@ -93,5 +61,15 @@ class NoSandbox : public sandbox::Sandbox {
   void report_runner_failure() override {}
   std::vector<std::string> describe(std::stop_token) override { return {}; }
 };
+
+// Whether a backend works on this kernel.
+inline bool usable(const std::string& backend) {
+  sandbox::LocalSandboxOptions options;
+  options.chain = {backend};
+  options.launcher = base::helper_path("landlock-run").value();
+  options.call_init = base::helper_path("call-init").value();
+  const auto lines = sandbox::make_local_sandbox(options)->describe({});
+  return !lines.empty() && lines.front().rfind(backend + ": works", 0) == 0;
+}
 
 }  // namespace test
