@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 #include <string_view>
 
 #include "base/log.h"
@@ -355,6 +357,31 @@ int Child::finish() {
   while (::waitpid(state.reaper, nullptr, 0) < 0 && errno == EINTR) {
   }
   return state.stragglers;
+}
+
+ProgramFile find_program(const std::string& name, const std::string& path) {
+  std::vector<std::string> candidates;
+  if (name.find('/') != std::string::npos) {
+    candidates.push_back(name);
+  } else {
+    std::istringstream folders(path);
+    for (std::string folder; std::getline(folders, folder, ':');)
+      candidates.push_back((folder.empty() ? "." : folder) + "/" + name);
+  }
+  ProgramFile found = ProgramFile::missing;
+  for (const std::string& candidate : candidates) {
+    struct stat info {};
+    if (stat(candidate.c_str(), &info) != 0) continue;
+    // A folder passes access() too, for its x means something else.
+    if (S_ISREG(info.st_mode) && access(candidate.c_str(), X_OK) == 0) return ProgramFile::executable;
+    found = ProgramFile::not_executable;
+  }
+  return found;
+}
+
+std::string search_path() {
+  const char* path = std::getenv("PATH");
+  return path != nullptr ? path : "/usr/bin:/bin";
 }
 
 Result<std::string> helper_path(const std::string& name) {

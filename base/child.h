@@ -93,6 +93,11 @@ class Child {
   std::unique_ptr<State> state_;
 };
 
+// What execvp() would find: a name with a slash is a path, any other is looked up in the folders of `path` (as $PATH).
+enum class ProgramFile { executable, not_executable, missing };
+ProgramFile find_program(const std::string& name, const std::string& path);
+std::string search_path();  // $PATH, or what stands for it where that is not set
+
 // Directory of the running executable's helpers: beside it, or ../libexec/acp-agent. Never PATH, never the environment.
 Result<std::string> helper_path(const std::string& name);
 

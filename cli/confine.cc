@@ -1,6 +1,7 @@
 // `acp-agent confine`: one command under the composed sandbox, exactly as a tool call would run it.
 #include <fmt/format.h>
 
+#include "base/child.h"
 #include "base/clock.h"
 #include "cli/exit_code.h"
 #include "cli/output.h"
@@ -18,7 +19,7 @@ int confine(const Program& program, const Options& options) {
   const agent::Services& services = loaded.composition.services;
 
   // The sandbox's runner would fail on it, and that reads as a broken sandbox.
-  if (find_program(options.argv.front(), process_env()) == ProgramFile::not_executable) {
+  if (base::find_program(options.argv.front(), base::search_path()) == base::ProgramFile::not_executable) {
     note(fmt::format("acp-agent confine: {}: not executable", options.argv.front()));
     return exit_status::not_executable;
   }

@@ -54,11 +54,11 @@ std::string runner_fault(const Loaded& loaded) {
     base::ConfigReader reader(entry.config, "", &reported);
     const std::vector<std::string> runner = reader.strings("runner_command", {});
     if (runner.empty()) continue;
-    const ProgramFile file = find_program(runner.front(), process_env());
-    if (file == ProgramFile::executable) continue;
+    const base::ProgramFile file = base::find_program(runner.front(), base::search_path());
+    if (file == base::ProgramFile::executable) continue;
     text +=
         fmt::format("fault: the program of `runner_command`, {}, {}; no command can be confined until it is there\n",
-                    runner.front(), file == ProgramFile::missing ? "does not exist" : "is no executable file");
+                    runner.front(), file == base::ProgramFile::missing ? "does not exist" : "is no executable file");
   }
   return text;
 }

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <sstream>
 #include <vector>
 
 #include "assets.h"
@@ -84,26 +83,6 @@ base::Result<ConfigSource> find_config(const std::string& option, const Env& env
     return read_config(path);
   }
   return ConfigSource{"(built in) cordis.yml", std::string(assets::cordis_yml)};
-}
-
-ProgramFile find_program(const std::string& name, const Env& env) {
-  std::vector<std::string> candidates;
-  if (name.find('/') != std::string::npos) {
-    candidates.push_back(name);
-  } else {
-    std::istringstream folders(env("PATH").value_or("/usr/bin:/bin"));
-    for (std::string folder; std::getline(folders, folder, ':');)
-      candidates.push_back((folder.empty() ? "." : folder) + "/" + name);
-  }
-  ProgramFile found = ProgramFile::missing;
-  for (const std::string& candidate : candidates) {
-    struct stat info {};
-    if (stat(candidate.c_str(), &info) != 0) continue;
-    // A folder passes access() too, for its x means something else.
-    if (S_ISREG(info.st_mode) && access(candidate.c_str(), X_OK) == 0) return ProgramFile::executable;
-    found = ProgramFile::not_executable;
-  }
-  return found;
 }
 
 base::Result<void> check_writable(const std::string& folder) {

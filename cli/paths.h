@@ -29,10 +29,6 @@ struct ConfigSource {
 // A file that was named, or is there but cannot be read, is an error and not skipped.
 base::Result<ConfigSource> find_config(const std::string& option, const Env& env, const std::string& executable);
 
-// What execvp() would find: a name with a slash is a path, any other is looked up in PATH.
-enum class ProgramFile { executable, not_executable, missing };
-ProgramFile find_program(const std::string& name, const Env& env);
-
 // Nothing when files can be made in this folder, which need not exist yet; else why not. Leaves nothing behind.
 base::Result<void> check_writable(const std::string& folder);
 

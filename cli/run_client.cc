@@ -42,8 +42,7 @@ std::string content_text(const Json& call) {
 std::string_view limit_text(std::string_view stop_reason) {
   if (stop_reason == "max_turn_requests") {
     return "acp-agent: stopped at the step limit before the work was done; a higher `max_steps` of the agent-loop "
-           "entry "
-           "allows more";
+           "entry allows more";
   }
   if (stop_reason == "max_tokens") {
     return "acp-agent: the model's answer was cut off at its output limit; a higher `max_tokens` of the model's entry "

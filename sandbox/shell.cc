@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <sstream>
 
 #include "base/child.h"
 #include "base/fd.h"
@@ -332,18 +331,7 @@ namespace {
 
 // A misspelt program would look like a failed runner from outside the confinement.
 base::Result<void> check_program(const std::string& name) {
-  std::vector<std::string> candidates;
-  if (name.find('/') != std::string::npos) {
-    candidates.push_back(name);
-  } else {
-    const char* path = getenv("PATH");
-    std::istringstream folders(path != nullptr ? path : "/usr/bin:/bin");
-    for (std::string folder; std::getline(folders, folder, ':');)
-      candidates.push_back((folder.empty() ? "." : folder) + "/" + name);
-  }
-  for (const std::string& candidate : candidates) {
-    if (access(candidate.c_str(), X_OK) == 0) return {};
-  }
+  if (base::find_program(name, base::search_path()) != base::ProgramFile::missing) return {};
   return base::fail(base::ErrorCode::command_start, name + ": no such program");
 }
 

@@ -61,8 +61,7 @@ ContextSection sandbox_policy_section(const Services& services) {
         return std::string(
                    "File sandbox mode: read-only. Everything can be read and commands run; a change to files is denied "
                    "until wider access is granted for that call. This is no reason to give up: try the operation "
-                   "normally, "
-                   "and when it is denied follow what the denial says.") +
+                   "normally, and when it is denied follow what the denial says.") +
                *limits;
       case sandbox::Mode::workspace_write:
         return workspace_text(policy, host) + *limits;
@@ -81,8 +80,7 @@ ContextSection approval_policy_section(const Services& services) {
   section.text = [approval = services.approval](const Session& session) -> std::string {
     if (!approval) {
       return "Approval policy: none. Nobody can be asked: do not request escalation. Do what is possible in the "
-             "current "
-             "mode and report what was denied.";
+             "current mode and report what was denied.";
     }
     switch (approval->policy(session)) {
       case ApprovalPolicy::ask:
