@@ -298,6 +298,16 @@ TEST_CASE("shutdown ends turns as disposed within its time and refuses work", "[
   bench.agent().shutdown();
 }
 
+TEST_CASE("shutdown lets no command start, and kills running ones without their grace", "[agent]") {
+  Bench bench;
+  bench.services.shell = std::make_shared<sandbox::ShellExecutor>(sandbox::ShellOptions{}, nullptr);
+  bench.open();
+  bench.agent().shutdown();
+  const auto outcome = bench.services.shell->run(sandbox::ShellRequest{"true", "/", {}, {}, "", {}}, {});
+  REQUIRE_FALSE(outcome.has_value());
+  CHECK(outcome.error().code == ErrorCode::cancelled);
+}
+
 TEST_CASE("views are the tool's own for calls that could run, plain for others", "[agent]") {
   Bench bench;
   bench.tool("t", true, [](const Json&, ToolContext&) -> ToolOutcome { return {"x", false, nullptr}; });

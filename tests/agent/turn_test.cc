@@ -464,6 +464,28 @@ TEST_CASE("facts of a turn for its answer", "[turn]") {
   CHECK_FALSE(end.sandbox_unavailable);
 }
 
+TEST_CASE("what a call touched is kept in its result only where it matters", "[turn]") {
+  Bench bench;
+  std::deque<Json> outcomes = {Json{{"denied_key", "k"}, {"more", 1}}, Json{{"denied_key", "k"}, {"denied", true}},
+                               Json{{"denied_key", "k"}}, Json{{"denied_key", "other"}, {"escalation", "rejected"}}};
+  bench.tool("t", true, [&](const Json&, ToolContext&) {
+    ToolOutcome next{"x", false, base::share(outcomes.front())};
+    outcomes.pop_front();
+    return next;
+  });
+  auto session = bench.open();
+  for (int i = 0; i < 4; ++i) bench.model->then(calls({{"", "t", "{\"n\":" + std::to_string(i) + "}"}}));
+  bench.model->then(text("done"));
+  bench.prompt(session->id(), "go");
+  const auto results = bench.all<event::ToolResult>(*session);
+  REQUIRE(results.size() == 4);
+  CHECK_FALSE(results[0].facts->contains("denied_key"));
+  CHECK(results[0].facts->contains("more"));
+  CHECK(results[1].facts->at("denied_key") == "k");
+  CHECK(results[2].facts->at("denied_key") == "k");  // it settles the denial before it
+  CHECK(results[3].facts->at("denied_key") == "other");
+}
+
 TEST_CASE("a NUL in an answer repeats the end of what was shown", "[turn]") {
   Bench bench;
   bench.model->then(text(std::string("x\0 costs 5", 10)));
