@@ -23,15 +23,17 @@ namespace base {
 // What call-init is to know of the policy of a confined command whose launcher sends it the listener of its filter
 // (native/supervise.h). Canonical paths.
 struct Supervision {
-  std::vector<std::string> roots;   // writable
-  std::vector<std::string> kept;    // read-only inside a root
-  std::vector<std::string> absent;  // protected names that do not exist, in folders that do: must not be made
-  std::vector<std::string> quiet;   // a denial there is not worth a word
+  std::vector<std::string> roots;    // writable
+  std::vector<std::string> kept;     // read-only inside a root
+  std::vector<std::string> absent;   // protected names that do not exist, in folders that do: must not be made
+  std::vector<std::string> quiet;    // a denial there is not worth a word
+  std::vector<std::string> sockets;  // not to be connected to: themselves, or what is below
 };
 
 // A change that the policy denied and the user could have made.
 struct Denial {
-  std::string what;  // "write", "create", "remove", "rename", "link", "cut", "chmod", "chown", "touch", "setfattr", ...
+  std::string what;  // "write", "create", "remove", "rename", "link", "cut", "chmod", "chown", "touch", "setfattr",
+                     // "connect", ...
   std::string path;
 };
 

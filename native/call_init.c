@@ -1,8 +1,8 @@
 /* call-init: the reaper of one command. Started by the agent for every command, confined or not; includes nothing of
  * ours.
  *
- *   call-init --control FD --status FD [--pass FD]... [--listener FD [--root|--keep|--absent|--quiet PATH]...] --
- * ARGV...
+ *   call-init --control FD --status FD [--pass FD]... [--listener FD [--root|--keep|--absent|--quiet|--socket PATH]...]
+ *             -- ARGV...
  *
  * What it is: a single-threaded, unconfined process that runs ARGV as its direct child, is the child subreaper of
  * whatever that starts (daemons included), and ends all of it when its control pipe says so. It is no sandbox and has
@@ -13,26 +13,29 @@
  * empty mask; SIGKILL if call-init itself is killed. ARGV[0] with a slash is run as it is, else looked up in PATH.
  *
  * --listener: the end of a socket on which a launcher further down sends the listener of its filter; from then on
- * call-init answers it (supervise.h). --root, --keep, --absent, --quiet: the lists of its policy.
+ * call-init answers it (supervise.h). --root, --keep, --absent, --quiet, --socket: the lists of its policy.
  *
  * Control (the agent holds the only write end):
  *   'T'          SIGTERM to every descendant. A process with a child in a deeper pid namespace (a sandbox runner) is
- * left out: its death would take those inside down before they can act on theirs; it ends when they do. end of file the
- * agent said so, or died in any way: SIGKILL to every descendant, SIGSTOP first so that no fork outruns it, until
- * waitpid() says that none is left. Other bytes are ignored.
+ *                left out: its death would take those inside down before they can act on theirs; it ends when they do.
+ *   end of file  the agent said so, or died in any way: SIGKILL to every descendant, SIGSTOP first so that no fork
+ *                outruns it, until waitpid() says that none is left.
+ * Other bytes are ignored.
  *
  * Status, one record a line:
- *   F <step> <errno>  ARGV could not be started; step is one of subreaper, signals, fork, exec. Nothing follows.
+ *   F <step> <errno>  ARGV could not be started; step is one of subreaper, signals, sockets, fork, exec.
+ *                     Nothing follows.
  *   S                 the child has been exec'd.
  *   L                 the listener came: what is denied is told.
  *   D <what> <path>   a change that the policy denies and the user could have made. At most 64, each once; control
- * characters are '?', the end of a very long path is cut.
+ *                     characters are '?', the end of a very long path is cut.
  *   E <code>          the direct child exited. Said at once: its descendants are neither waited for nor touched until
- * the K <signal>        control pipe closes. K: it was killed by a signal. P <errno>         a descendant could not be
- * signalled (another user's, such as one behind sudo) and is left behind. Z <n>             nothing is left (but for
- * what P says). n: descendants that were still running after the direct child had ended by itself, and were killed.
- * Last record; end of file follows. With no descendant left after the direct child has ended, Z comes without waiting
- * for the control pipe.
+ *                     the control pipe closes.
+ *   K <signal>        the direct child was killed by a signal.
+ *   P <errno>         a descendant could not be signalled (another user's, such as one behind sudo) and is left behind.
+ *   Z <n>             nothing is left (but for what P says). n: descendants that were still running after the direct
+ *                     child had ended by itself, and were killed. Last record; end of file follows. With no descendant
+ *                     left after the direct child has ended, Z comes without waiting for the control pipe.
  *
  * Descendants are found through /proc and signalled through pidfds whose start time was compared, so that a reused pid
  * is never hit. Where /proc is missing, of another pid namespace, or hides processes, direct children are found by
@@ -60,6 +63,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "connect.h"
 #include "supervise.h"
 
 /* The same numbers on every architecture; in the headers of Debian 12, but not of older ones. */
@@ -260,6 +264,29 @@ static int signal_process(const struct process* item, int number) {
   }
   if (fd >= 0) close(fd);
   return error;
+}
+
+/* Whether a descendant has this socket open. */
+static bool held_by_descendant(unsigned long inode) {
+  static struct list found;
+  char wanted[40], path[48], link[64];
+  const int length = snprintf(wanted, sizeof wanted, "socket:[%lu]", inode);
+  if (!collect(&found)) return false;
+  for (size_t i = 0; i < found.count; ++i) {
+    snprintf(path, sizeof path, "%d/fd", (int)found.items[i].pid);
+    const int fd = openat(dirfd(proc_dir), path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR* dir = fd < 0 ? NULL : fdopendir(fd);
+    bool held = false;
+    for (const struct dirent* entry; dir && !held && (entry = readdir(dir));)
+      held = readlinkat(dirfd(dir), entry->d_name, link, sizeof link) == length && memcmp(link, wanted, length) == 0;
+    if (dir) {
+      closedir(dir);
+    } else if (fd >= 0) {
+      close(fd);
+    }
+    if (held) return true;
+  }
+  return false;
 }
 
 static void terminate_all(void) {
@@ -524,6 +551,7 @@ static struct path_list* list_of(const char* option) {
   if (strcmp(option, "--keep") == 0) return &supervisor.kept;
   if (strcmp(option, "--absent") == 0) return &supervisor.absent;
   if (strcmp(option, "--quiet") == 0) return &supervisor.quiet;
+  if (strcmp(option, "--socket") == 0) return &supervisor.sockets;
   return NULL;
 }
 
@@ -580,6 +608,8 @@ int main(int argc, char** argv) {
   supervisor.proc = proc_dir;
   supervisor.listening = tell_listening;
   supervisor.denied = tell_denied;
+  supervisor.ours = held_by_descendant;
+  if (!remember_sockets(&supervisor.sockets)) return fail_start("sockets", errno);
 
   const int failed = start(command);
   if (failed) return failed;

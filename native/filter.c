@@ -178,7 +178,7 @@ static void add_prlimit(struct program* p) {
   answer(p, SECCOMP_RET_ERRNO | EPERM);
 }
 
-int install_filter(enum metadata_rule rule, int* listener) {
+int install_filter(enum metadata_rule rule, int* listener, bool connects) {
   const uint32_t no_call = SECCOMP_RET_ERRNO | ENOSYS;
   const uint32_t names = listener ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW;
   const uint32_t metadata = listener                   ? SECCOMP_RET_USER_NOTIF
@@ -201,6 +201,7 @@ int install_filter(enum metadata_rule rule, int* listener) {
   if (metadata != SECCOMP_RET_ALLOW) {
     for (size_t i = 0; i < sizeof too_new / sizeof *too_new; ++i) if_equal(&p, (uint32_t)too_new[i], no_call);
   }
+  if (listener && connects) if_equal(&p, SYS_connect, SECCOMP_RET_USER_NOTIF);
   for (size_t i = 0; i < changing_call_count; ++i) {
     const struct changing_call* call = &changing_calls[i];
     const uint32_t action = is_metadata(call->change) ? metadata : names;

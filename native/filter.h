@@ -46,8 +46,8 @@ enum { nr_openat2 = 437 /* 5.6; the same everywhere */ };
 
 enum metadata_rule { metadata_free, metadata_refused };
 
-/* Installs the filter on this process; no_new_privs must be set. With `listener`, every changing call waits for the
- * process that is given *listener (whatever `rule` says); calls newer than the table that would change metadata are
- * answered ENOSYS, so that programs fall back on older ones. Without, metadata changes are refused with EACCES or left
- * free. 0, or -1 with errno (EBUSY: a process above already listens). */
-int install_filter(enum metadata_rule rule, int* listener);
+/* Installs the filter on this process; no_new_privs must be set. With `listener`, every changing call (and, with
+ * `connects`, connect() too) waits for the process that is given *listener (whatever `rule` says); calls newer than the
+ * table that would change metadata are answered ENOSYS, so that programs fall back on older ones. Without, metadata
+ * changes are refused with EACCES or left free. 0, or -1 with errno (EBUSY: a process above already listens). */
+int install_filter(enum metadata_rule rule, int* listener, bool connects);

@@ -1,15 +1,17 @@
 /* landlock-run: restricts itself with Landlock and a system call filter (filter.h) and runs one command. Stand-alone
  * static C11.
  *
- *   landlock-run [--status FD] [--quiet] [--listener FD | --refuse-metadata] [--ro PATH]... [--rw PATH]... -- ARGV...
+ *   landlock-run [--status FD] [--quiet] [--listener FD [--ask-connect] | --refuse-metadata] [--ro PATH]...
+ *                [--rw PATH]... -- ARGV...
  *   landlock-run --probe
  *
  * What it promises: the command, and all it ever starts, may read and execute below --ro paths and do everything below
  * --rw paths; no other file may be opened, made, removed, renamed or cut. What it does not: Landlock governs no change
- * of mode, owner, times or attributes at any ABI. Those are refused with --refuse-metadata, or asked of the
- * process at the other end of the socket --listener, which is sent the filter's listener (supervise.h); with neither
- * they are free, and a caller must not call this alone complete. A path that cannot be
- * opened is a failure: callers leave missing ones out. A path that is no folder gets the rights a file can have.
+ * of mode, owner, times or attributes at any ABI. Those are refused with --refuse-metadata, or asked of the process at
+ * the other end of the socket --listener, which is sent the filter's listener (supervise.h); with neither they are
+ * free, and a caller must not call this alone complete. With --ask-connect it is asked about connect() too: before ABI 9
+ * there is no right for the sockets in the file system. A path that cannot be opened is a failure: callers leave missing
+ * ones out. A path that is no folder gets the rights a file can have.
  *
  * Besides: no_new_privs (first, also for root); every descriptor above 2 close-on-exec, whoever left it open; signals
  * and abstract sockets kept inside where the kernel can (ABI 6); of root's capabilities only those for files and ids
@@ -18,10 +20,12 @@
  * Status descriptor (close-on-exec, so the command cannot write it):
  *   R                 immediately before execve
  *   F<step> <errno>   something failed, also after R. step: privileges, descriptors, abi, ruleset, path, rule,
- * capabilities, restrict, filter, exec R then end of file: the command was exec'd. End of file alone: this program was
- * not reached, or was killed. Any failure of its own: one line "landlock-run: ..." on stderr, exit 125, the command not
- * run. On a kernel whose Landlock lacks rights that matter for files (ABI below 5) the line "landlock-run: partial
- * enforcement (older Landlock ABI)" is printed first, unless --quiet (for use inside a runner that covers the rest).
+ *                     capabilities, restrict, filter, exec
+ * R then end of file: the command was exec'd. End of file alone: this program was not reached, or was killed.
+ *
+ * Any failure of its own: one line "landlock-run: ..." on stderr, exit 125, the command not run. On a kernel whose
+ * Landlock lacks rights that matter for files (ABI below 5) the line "landlock-run: partial enforcement (older Landlock
+ * ABI)" is printed first, unless --quiet (for use inside a runner that covers the rest).
  *
  * --probe restricts itself as far as the kernel goes and prints "landlock: fully enforced" or "landlock: partially
  * enforced (older ABI)" and exits 0 only if that worked. A second line says whether the filter can have a listener:
@@ -112,9 +116,8 @@ static int fail(const char* step, const char* what, const char* path) {
 
 static int usage(const char* what) {
   fprintf(stderr,
-          "landlock-run: %s; usage: landlock-run [--status FD] [--quiet] [--listener FD | --refuse-metadata] [--ro "
-          "PATH]... "
-          "[--rw PATH]... -- ARGV...\n",
+          "landlock-run: %s; usage: landlock-run [--status FD] [--quiet] [--listener FD [--ask-connect] | "
+          "--refuse-metadata] [--ro PATH]... [--rw PATH]... -- ARGV...\n",
           what);
   return own_failure;
 }
@@ -207,7 +210,7 @@ static int probe(void) {
   }
   puts(abi >= full_abi ? "landlock: fully enforced" : "landlock: partially enforced (older ABI)");
   int listener = -1;
-  const bool listens = install_filter(metadata_free, &listener) == 0;
+  const bool listens = install_filter(metadata_free, &listener, true) == 0;
   printf("listener: %s\n", listens ? "works" : strerror(errno));
   return fflush(stdout) == 0 ? 0 : own_failure;
 }
@@ -236,20 +239,22 @@ static int open_descriptor(const char* text) {
 }
 
 static bool lone_option(const char* option) {
-  return strcmp(option, "--quiet") == 0 || strcmp(option, "--refuse-metadata") == 0;
+  return strcmp(option, "--quiet") == 0 || strcmp(option, "--refuse-metadata") == 0 ||
+         strcmp(option, "--ask-connect") == 0;
 }
 
 int main(int argc, char** argv) {
   if (argc == 2 && strcmp(argv[1], "--probe") == 0) return probe();
 
   /* The arguments are looked at before anything is done, so that the status descriptor is known to every failure. */
-  bool quiet = false, refuse_metadata = false;
+  bool quiet = false, refuse_metadata = false, ask_connect = false;
   int command = 1, socket = -1;
   while (command < argc && strcmp(argv[command], "--") != 0) {
     const char* option = argv[command];
     if (lone_option(option)) {
       quiet |= strcmp(option, "--quiet") == 0;
       refuse_metadata |= strcmp(option, "--refuse-metadata") == 0;
+      ask_connect |= strcmp(option, "--ask-connect") == 0;
       command += 1;
       continue;
     }
@@ -288,7 +293,8 @@ int main(int argc, char** argv) {
   if (drop_capabilities() != 0) return fail("capabilities", "cannot drop capabilities", NULL);
   if (syscall(nr_landlock_restrict_self, ruleset, 0) != 0) return fail("restrict", "cannot restrict itself", NULL);
   int listener = -1;
-  if (install_filter(refuse_metadata ? metadata_refused : metadata_free, socket >= 0 ? &listener : NULL) != 0)
+  if (install_filter(refuse_metadata ? metadata_refused : metadata_free, socket >= 0 ? &listener : NULL, ask_connect) !=
+      0)
     return fail("filter", "cannot filter system calls", NULL);
   if (socket >= 0 && send_listener(socket, listener) != 0) return fail("filter", "cannot hand over the listener", NULL);
 

@@ -3,18 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <limits.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
-#include <linux/openat2.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/fsuid.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -23,16 +20,17 @@
 #include <unistd.h>
 #include <utime.h>
 
+#include "connect.h"
 #include "filter.h"
+#include "task.h"
 
 enum {
+  go_on = -1,                   /* no error number; connect.h has the other */
   ioctl_set_flags = 0x40082104, /* SECCOMP_IOCTL_NOTIF_SET_FLAGS, 6.6 */
   sync_wake_up = 1,
   ioctl_ext4_set_version = 0x40086604, /* fs/ext4/ioctl.h: _IOW('f', 4, long) */
-  page = 4096,                         /* strings are read up to a border of this: the next page may not be there */
   max_value = 65536,                   /* XATTR_SIZE_MAX */
   max_name = 256,                      /* XATTR_NAME_MAX and its end */
-  max_groups = 1024,
   most_links = 40,
   path_room = 2 * PATH_MAX
 };
@@ -42,60 +40,6 @@ static const char* const change_names[] = {
     [change_link] = "link",   [change_truncate] = "cut",   [change_mode] = "chmod",        [change_owner] = "chown",
     [change_times] = "touch", [change_xattr] = "setfattr", [change_no_xattr] = "setfattr", [change_flags] = "chattr"};
 
-/* -- the process that asks ----------------------------------------------------------------------------------------- */
-
-struct task {
-  int dir; /* /proc/PID: stays with this process, or fails once it is gone */
-  int mem;
-};
-
-static bool read_memory(const struct task* task, uint64_t address, void* out, size_t size) {
-  return pread(task->mem, out, size, (off_t)address) == (ssize_t)size;
-}
-
-/* 0, or an error number. */
-static int read_string(const struct task* task, uint64_t address, char* out, size_t room) {
-  for (size_t have = 0; have < room;) {
-    size_t piece = page - (size_t)((address + have) % page);
-    if (piece > room - have) piece = room - have;
-    const ssize_t n = pread(task->mem, out + have, piece, (off_t)(address + have));
-    if (n <= 0) return EFAULT;
-    if (memchr(out + have, '\0', (size_t)n)) return 0;
-    have += (size_t)n;
-  }
-  return ENAMETOOLONG;
-}
-
-/* The text of a link, with its end; false when there is none, or it is too long. */
-static bool read_link(int dir, const char* name, char* out, size_t room) {
-  const ssize_t n = readlinkat(dir, name, out, room);
-  if (n <= 0 || (size_t)n >= room) return false;
-  out[n] = '\0';
-  return true;
-}
-
-static bool path_of(int fd, char* out, size_t room) {
-  char name[40];
-  snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
-  return read_link(AT_FDCWD, name, out, room);
-}
-
-/* A path that means a descriptor of the process itself, whose number then is *fd. What the kernel would find there from
- * our side is our own. */
-static bool names_descriptor(const char* path, int* fd) {
-  static const char* const places[] = {"/proc/self/fd/", "/proc/thread-self/fd/", "/dev/fd/"};
-  for (size_t i = 0; i < sizeof places / sizeof *places; ++i) {
-    const size_t length = strlen(places[i]);
-    if (strncmp(path, places[i], length) != 0) continue;
-    char* end = NULL;
-    const long number = strtol(path + length, &end, 10);
-    if (end == path + length || *end || number < 0 || number > INT_MAX) continue;
-    *fd = (int)number;
-    return true;
-  }
-  return false;
-}
-
 /* -- policy -------------------------------------------------------------------------------------------------------- */
 
 static bool within(const char* path, const char* root) {
@@ -103,7 +47,7 @@ static bool within(const char* path, const char* root) {
   return strncmp(path, root, length) == 0 && (path[length] == '\0' || path[length] == '/');
 }
 
-static bool within_any(const char* path, const struct path_list* list) {
+bool within_any(const char* path, const struct path_list* list) {
   for (int i = 0; i < list->count; ++i) {
     if (within(path, list->items[i])) return true;
   }
@@ -276,41 +220,6 @@ static bool observe(const struct supervisor* self, const struct task* task, cons
 
 /* -- enforcing ----------------------------------------------------------------------------------------------------- */
 
-/* A descriptor (O_PATH) of what the call is about, or -1 with errno. Links of /proc that lead anywhere are not
- * followed: they would be ours. */
-static int resolve(const struct task* task, int at, const char* path, bool follow) {
-  char name[32];
-  int fd;
-  if (path && names_descriptor(path, &fd)) {
-    at = fd;
-    path = NULL;
-  }
-  const int flags = O_PATH | O_CLOEXEC;
-  snprintf(name, sizeof name, at == AT_FDCWD ? "cwd" : "fd/%d", at);
-  if (!path || !*path) return openat(task->dir, name, flags);
-  struct open_how how = {.flags = (uint64_t)(flags | (follow ? 0 : O_NOFOLLOW)), .resolve = RESOLVE_NO_MAGICLINKS};
-  int base = AT_FDCWD;
-  if (*path == '/') {
-    char root[PATH_MAX];
-    if (!read_link(task->dir, "root", root, sizeof root)) {
-      errno = EACCES;
-      return -1;
-    }
-    if (strcmp(root, "/") != 0) {
-      base = openat(task->dir, "root", flags | O_DIRECTORY);
-      how.resolve |= RESOLVE_IN_ROOT;
-    }
-  } else {
-    base = openat(task->dir, name, flags);
-  }
-  if (base < 0 && base != AT_FDCWD) return -1;
-  fd = (int)syscall(nr_openat2, base, path, &how, sizeof how);
-  const int error = errno;
-  if (base >= 0) close(base);
-  errno = error;
-  return fd;
-}
-
 /* Whether a change of this inode stays inside. A pipe, a socket and a nameless memory file are nobody's file. */
 static bool inside(const struct supervisor* self, int fd, char* path, size_t room) {
   struct stat info;
@@ -320,55 +229,6 @@ static bool inside(const struct supervisor* self, int fd, char* path, size_t roo
   if (strncmp(path, "/memfd:", 7) == 0)
     return info.st_nlink == 0 && fstatfs(fd, &system) == 0 && system.f_type == TMPFS_MAGIC;
   return writable(self, path);
-}
-
-static bool number_list(const char* status, const char* field, unsigned long* out, size_t room, size_t* count) {
-  const char* line = strstr(status, field);
-  if (!line) return false;
-  line += strlen(field);
-  for (*count = 0; *count < room;) {
-    while (*line == ' ' || *line == '\t') ++line;
-    if (*line < '0' || *line > '9') return true;
-    char* end = NULL;
-    out[(*count)++] = strtoul(line, &end, 10);
-    line = end;
-  }
-  return false;
-}
-
-/* Takes on the ids of the process for the change, as far as they differ from ours. False: they cannot be told. */
-static bool become(const struct task* task, bool* changed) {
-  static char status[16384];
-  static unsigned long ids[4], numbers[max_groups];
-  static gid_t groups[max_groups];
-  size_t count = 0;
-  *changed = false;
-  if (geteuid() != 0) return true; /* then nobody it started can be anybody else */
-  const int fd = openat(task->dir, "status", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  const ssize_t n = read(fd, status, sizeof status - 1);
-  close(fd);
-  if (n <= 0) return false;
-  status[n] = '\0';
-  unsigned long user, group;
-  if (!number_list(status, "\nUid:", ids, 4, &count) && count != 4) return false;
-  user = ids[3];
-  if (!number_list(status, "\nGid:", ids, 4, &count) && count != 4) return false;
-  group = ids[3];
-  if (user == 0 && group == getegid()) return true;
-  if (!number_list(status, "\nGroups:", numbers, max_groups, &count)) return false;
-  for (size_t i = 0; i < count; ++i) groups[i] = (gid_t)numbers[i];
-  if (syscall(SYS_setgroups, count, groups) != 0) return false;
-  *changed = true;
-  setfsgid((gid_t)group);
-  setfsuid((uid_t)user);
-  return (uid_t)setfsuid((uid_t)-1) == (uid_t)user && (gid_t)setfsgid((gid_t)-1) == (gid_t)group;
-}
-
-static void be_ourselves(const gid_t* groups, int count) {
-  setfsuid(geteuid());
-  setfsgid(getegid());
-  if (syscall(SYS_setgroups, count, groups) != 0) abort(); /* never go on as somebody else */
 }
 
 static bool read_times(const struct task* task, const struct changing_call* call, const struct seccomp_data* data,
@@ -510,11 +370,8 @@ static int enforce(const struct supervisor* self, const struct task* task, const
     if (!*path && !empty_is_at) return ENOENT;
     named = path;
   }
-  static gid_t own_groups[max_groups];
-  const int own_count = getgroups(max_groups, own_groups);
-  bool other = false;
   int error = EACCES;
-  if (own_count >= 0 && become(task, &other)) {
+  if (take_ids(task)) {
     const int fd = resolve(task, at, named, follows(call, data));
     if (fd < 0) {
       error = errno == ELOOP && named ? EACCES : errno;
@@ -526,7 +383,7 @@ static int enforce(const struct supervisor* self, const struct task* task, const
     }
     if (fd >= 0) close(fd);
   }
-  if (other) be_ourselves(own_groups, own_count);
+  take_own_ids();
   return error;
 }
 
@@ -562,21 +419,23 @@ static const struct changing_call* find_call(int number) {
   return NULL;
 }
 
-/* What to answer to one call: an error number, 0 for "it was done", -1 for "go on". */
+/* What to answer to one call: an error number, 0 for "it was done", go_on, or answered_elsewhere. */
 static int answer_to(const struct supervisor* self, const struct seccomp_notif* asked) {
   const struct changing_call* call = find_call(asked->data.nr);
   const bool enforced = !call || is_metadata(call->change);
   char name[16];
   struct task task = {-1, -1};
-  int result = enforced ? EACCES : -1;
+  int result = enforced ? EACCES : go_on;
   snprintf(name, sizeof name, "%u", asked->pid);
-  if (call && self->proc) task.dir = openat(dirfd(self->proc), name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (self->proc) task.dir = openat(dirfd(self->proc), name, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (task.dir >= 0) task.mem = openat(task.dir, "mem", O_RDONLY | O_CLOEXEC);
   /* From here on both stay with the process that was there when the kernel said so. */
   if (task.mem >= 0 && ioctl(self->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &asked->id) == 0) {
-    if (enforced) {
+    if (asked->data.nr == SYS_connect) {
+      result = connect_for(self, &task, asked);
+    } else if (call && enforced) {
       result = enforce(self, &task, call, &asked->data);
-    } else if (observe(self, &task, call, &asked->data)) {
+    } else if (!enforced && observe(self, &task, call, &asked->data)) {
       result = EACCES;
     }
   }
@@ -600,7 +459,8 @@ void supervise(struct supervisor* self, short events) {
     struct seccomp_notif_resp answer;
     memset(&answer, 0, sizeof answer);
     answer.id = asked.id;
-    if (result < 0) {
+    if (result == answered_elsewhere) return;
+    if (result == go_on) {
       answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
     } else {
       answer.error = -result;

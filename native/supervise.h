@@ -11,6 +11,8 @@
  * inside the writable roots, with the ids of whoever asked; or refused. Refused besides: attributes other than user.*
  * and POSIX ACLs, privileged inode flags, other ioctls of file systems. What cannot be read or resolved is refused.
  *
+ * connect() is decided in connect.h.
+ *
  * Single-threaded, as call-init is. Facts: seccomp_unotify(2), openat2(2), proc(5).
  */
 #pragma once
@@ -23,16 +25,20 @@ struct path_list { /* canonical */
 };
 
 struct supervisor {
-  int socket;              /* where the launcher sends the listener; -1: no supervision */
-  int listener;            /* -1 until it came */
-  struct path_list roots;  /* writable */
-  struct path_list kept;   /* read-only inside a root */
-  struct path_list absent; /* protected names that do not exist, in folders that do */
-  struct path_list quiet;  /* what is denied there is not worth a word */
-  DIR* proc;               /* null: nothing can be looked at */
-  void (*listening)(void); /* the listener came */
+  int socket;               /* where the launcher sends the listener; -1: no supervision */
+  int listener;             /* -1 until it came */
+  struct path_list roots;   /* writable */
+  struct path_list kept;    /* read-only inside a root */
+  struct path_list absent;  /* protected names that do not exist, in folders that do */
+  struct path_list quiet;   /* what is denied there is not worth a word */
+  struct path_list sockets; /* not to be connected to: themselves, or what is below */
+  DIR* proc;                /* null: nothing can be looked at */
+  void (*listening)(void);  /* the listener came */
   void (*denied)(const char* what, const char* path);
+  bool (*ours)(unsigned long inode); /* whether a process of the call has this socket open */
 };
+
+bool within_any(const char* path, const struct path_list* list);
 
 /* The descriptor to poll for reading, or -1. */
 int supervise_fd(const struct supervisor* self);

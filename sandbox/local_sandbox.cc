@@ -205,6 +205,10 @@ class LocalSandbox final : public Sandbox {
     base::Supervision rules;
     rules.roots = input.roots;
     if (backend == Backend::bwrap) rules.kept = input.read_only;  // Landlock alone does not hold them
+    if (input.ask_connect) {
+      rules.sockets = input.masked.folders;
+      rules.sockets.insert(rules.sockets.end(), input.masked.files.begin(), input.masked.files.end());
+    }
     if (auto state = state_below_roots(input.roots, options_.host)) rules.kept.push_back(*state);
     // A command that makes the folder above itself, as `git init` does, must be able to make such names too.
     for (const std::string& path : input.absent)
@@ -225,7 +229,9 @@ class LocalSandbox final : public Sandbox {
     auto verdict = settle(stop);
     if (!verdict) return tl::unexpected(verdict.error());
     if (!verdict->backend) return base::fail(ErrorCode::sandbox_unavailable, unavailable_text(*verdict));
-    find_sockets(verdict->backend == Backend::landlock);
+    const bool alone = verdict->backend == Backend::landlock;
+    find_sockets(alone);
+    input.ask_connect = alone && supervised(Backend::landlock, *verdict) && !input.masked.none();
     auto confined = confine_with(*verdict, input);
     if (confined) limit_to(*verdict, input, guarded, confined->enforcement);
     return confined;
@@ -244,8 +250,9 @@ class LocalSandbox final : public Sandbox {
                      (guarded.links.size() > 1 ? " and more" : ""));
     // Names outside the file system are kept apart by Landlock from ABI 6 on.
     const ControlSockets& sockets = input.masked;
-    const bool named = !mounts && !(sockets.files.empty() && sockets.folders.empty());
-    if (named || (sockets.abstract && verdict.abi < 6)) open.emplace_back("control sockets reachable");
+    const bool named = !mounts && !sockets.files.empty();
+    if (!input.ask_connect && (named || (sockets.abstract && verdict.abi < 6)))
+      open.emplace_back("control sockets reachable");
     if (!open.empty()) enforcement.coverage = Coverage::partial;
   }
 

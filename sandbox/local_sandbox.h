@@ -44,7 +44,8 @@ struct ProfileInput {
   // The state folder needs no entry. Not Landlock, which cannot take away what a rule above it grants.
   std::vector<std::string> read_only{};
   std::vector<std::string> absent{};  // names that must not be made
-  ControlSockets masked{};            // bwrap only
+  ControlSockets masked{};            // on bwrap by mounts
+  bool ask_connect = false;           // Landlock alone: the supervisor keeps them out of reach
 };
 std::vector<std::string> bwrap_argv(const std::string& bwrap, const ProfileInput& input);
 std::vector<std::string> landlock_argv(const ProfileInput& input);

@@ -30,6 +30,7 @@ std::vector<std::string> launcher_argv(const ProfileInput& input, const std::vec
                                        bool quiet) {
   std::vector<std::string> argv{input.launcher, "--status", std::to_string(base::child_launcher_status)};
   if (input.supervised) append(argv, {"--listener", std::to_string(base::child_listener_socket)});
+  if (input.supervised && input.ask_connect) argv.emplace_back("--ask-connect");
   if (quiet) {
     argv.emplace_back("--quiet");  // bwrap covers what an older ABI does not
   } else if (!input.supervised && input.roots.empty()) {
@@ -82,7 +83,9 @@ std::vector<std::string> bwrap_argv(const std::string& bwrap, const ProfileInput
   for (const auto& [path, writable] : mounts_of(input)) append(argv, {writable ? "--bind" : "--ro-bind", path, path});
   // An empty folder, read-only, so that what is written there is refused and not lost; a device no socket call takes.
   for (const std::string& path : input.masked.folders) append(argv, {"--tmpfs", path, "--remount-ro", path});
-  for (const std::string& path : input.masked.files) append(argv, {"--ro-bind", "/dev/null", path});
+  for (const std::string& path : input.masked.files) {
+    if (!input.masked.within_folder(path)) append(argv, {"--ro-bind", "/dev/null", path});
+  }
   append(argv, {"--chdir", input.cwd});
   if (input.launcher.empty()) {
     append(argv, {"--json-status-fd", "3", "--"});

@@ -252,6 +252,11 @@ bool reachable_without_capabilities(const std::string& path) {
   return stat(folder.c_str(), &info) == 0 && permitted(info, 1);
 }
 
+bool ControlSockets::within_folder(const std::string& file) const {
+  return std::any_of(folders.begin(), folders.end(),
+                     [&](const std::string& folder) { return path_within(file, folder); });
+}
+
 ControlSockets control_sockets(const SocketRules& rules, const Variables& variables, bool capabilities) {
   ControlSockets found;
   Places places(variables);
@@ -270,20 +275,12 @@ ControlSockets control_sockets(const SocketRules& rules, const Variables& variab
       if (!capabilities && !reachable_without_capabilities(*path)) continue;
       Listing listing;
       list(*path, 1, capabilities, listing);
-      if (!listing.others && !listing.sockets.empty()) {
-        add(found.folders, *path);
-      } else {
-        for (const std::string& socket : listing.sockets) add(found.files, socket);
-      }
+      if (!listing.others && !listing.sockets.empty()) add(found.folders, *path);
+      for (const std::string& socket : listing.sockets) add(found.files, socket);
     } else if (connectable(*path, info, capabilities)) {
       add(found.files, *path);
     }
   }
-  const auto covered = [&](const std::string& file) {
-    return std::any_of(found.folders.begin(), found.folders.end(),
-                       [&](const std::string& folder) { return path_within(file, folder); });
-  };
-  found.files.erase(std::remove_if(found.files.begin(), found.files.end(), covered), found.files.end());
   return found;
 }
 

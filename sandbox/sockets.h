@@ -29,9 +29,10 @@ Variables read_socket_variables();
 
 struct ControlSockets {
   std::vector<std::string> folders;  // that hold sockets and nothing else
-  std::vector<std::string> files;    // sockets elsewhere
+  std::vector<std::string> files;    // every socket, also in those folders
   bool abstract = false;             // one has no place in the file system, and no mount can cover it
-  bool none() const { return folders.empty() && files.empty() && !abstract; }
+  bool within_folder(const std::string& file) const;
+  bool none() const { return files.empty() && !abstract; }
 };
 // Canonical, existing, and open to a process of this user; `capabilities`: to one that keeps root's over files, too.
 ControlSockets control_sockets(const SocketRules& rules, const Variables& variables, bool capabilities);

@@ -170,13 +170,16 @@ TEST_CASE("bad calls get every violation in one error result and run nothing", "
                            {"b", "edit", R"({"path":)"},
                            {"c", "edit", "[]"},
                            {"d", "nothing", "{}"},
-                           {"e", "edit", "{}"}}));
+                           {"e", "edit", "{}"},
+                           {"f", "edit", R"({"sandbox_permissions":"danger-full-access"})"}}));
   bench.model->then(text("done"));
   auto session = bench.open();
   CHECK(bench.prompt(session->id(), "go").reason == TurnEndReason::completed);
   CHECK(ran == 0);
   const auto results = bench.all<event::ToolResult>(*session);
-  REQUIRE(results.size() == 5);
+  REQUIRE(results.size() == 6);
+  CHECK_FALSE(has(results[4].content, "nothing is confined here"));
+  CHECK(has(results[5].content, "nothing is confined here"));
   for (const auto& result : results) CHECK(result.is_error);
   INFO(results[0].content);
   for (const char* named : {"path", "count", "more", "text"}) CHECK(has(results[0].content, named));

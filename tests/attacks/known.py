@@ -37,7 +37,6 @@ GIT = tuple("git-" + name for name in (
 LISTED = tuple(f"tool-file-{name}-edited" for name in ("envrc", "idea", "mcp", "vscode-settings", "vscode-tasks")) + (
     "tool-folder-renamed-and-made-anew",)
 UNLISTED = tuple(f"tool-file-{name}-edited" for name in ("claude", "cursor", "devcontainer", "husky"))
-MASKED = tuple("control-socket-" + name for name in ("docker", "podman", "service-manager", "session-bus"))
 ALLOWED = ("control-socket-display", "control-socket-ssh-agent")
 
 KNOWN = (
@@ -53,7 +52,6 @@ KNOWN = (
     Known("a home folder given as the workspace is the command's to write", ("startup-files-when-home-is-the-workspace",),
           mode="workspace-write"),
 
-    Known("Landlock alone leaves control sockets reachable", MASKED, "landlock"),
     Known("ssh-agent and X11 are let through unless `sockets` denies them", ALLOWED),
     Known("Landlock alone has no say over System V objects and message queues",
           ("object-left-shm", "object-left-msg", "object-left-sem", "memory-of-a-program-written", "queue-left",

@@ -1,5 +1,6 @@
 """Programs of the host that listen on sockets, and sockets of one's own."""
 import os
+import shutil
 import socket
 import threading
 
@@ -51,6 +52,18 @@ CONTROL = (
 for name, where, env in CONTROL:
     CASES.append(refused("control-socket-" + name, f'"$ATTACK" connect "$BASE/{where}"', REACHED, setup=serving(where),
                          env=env))
+
+
+def tmux(w):
+    w.note["tmux"] = f"/tmp/attack-{w.unique}/tmux-{w.own_uid}"
+    serving(w.note["tmux"] + "/default")(w)
+
+
+CASES.append(refused("control-socket-renamed", 'mv "$TMUX_TMPDIR"/tmux-*/default "$TMUX_TMPDIR/other"; '
+                     'ln "$TMUX_TMPDIR"/tmux-*/default "$TMUX_TMPDIR/second"; ln -s tmux-$(id -u)/default "$TMUX_TMPDIR/soft"; '
+                     'for name in other second soft; do "$ATTACK" connect "$TMUX_TMPDIR/$name"; done', REACHED, setup=tmux,
+                     env=lambda w: {"TMUX_TMPDIR": f"/tmp/attack-{w.unique}"},
+                     undo=lambda w: shutil.rmtree(f"/tmp/attack-{w.unique}")))
 
 
 def network_server(w):

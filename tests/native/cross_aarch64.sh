@@ -19,7 +19,7 @@ build() {
   aarch64-linux-gnu-gcc -std=c11 -O2 -Wall -Wextra -Wshadow -Werror -static -o "$name" "${@/#/$native/}"
 }
 build landlock-run landlock_run.c filter.c
-build call-init call_init.c filter.c supervise.c
+build call-init call_init.c connect.c filter.c supervise.c task.c
 
 expect() {  # expect CODE PATTERN COMMAND...
   local code=$1 pattern=$2 rc=0

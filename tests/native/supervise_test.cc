@@ -1,8 +1,12 @@
 // The launcher's filter and call-init's answers, on this kernel, without a sandbox around: Landlock allows everything
 // here, so that what is refused was refused by the filter or by call-init.
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/xattr.h>
 
+#include <chrono>
+#include <cstddef>
 #include <cstdlib>
 #include <iostream>
 
@@ -30,6 +34,7 @@ struct World {
   test::Folder folder;
   std::string in = folder / "in", out = folder / "out";
   Words kept{in + "/kept"};
+  Words sockets;  // not to be connected to
   World() {
     std::filesystem::create_directories(in + "/kept");
     std::filesystem::create_directories(out);
@@ -46,14 +51,16 @@ struct World {
   };
   Run run(const std::string& script, std::vector<std::string> program = {"/bin/bash", "-c"}) const {
     std::vector<std::string> argv{
-        test::helper("landlock-run"), "--status", "3", "--listener", "6", "--quiet", "--rw", "/", "--"};
+        test::helper("landlock-run"), "--status", "3", "--listener", "6", "--quiet", "--rw", "/"};
+    if (!sockets.empty()) argv.emplace_back("--ask-connect");
+    argv.emplace_back("--");
     argv.insert(argv.end(), program.begin(), program.end());
     argv.push_back(script);
     auto options = test::options(argv);
     options.cwd = in;
     options.launcher_status = true;
     options.supervision =
-        base::Supervision{{in}, kept, {in + "/absent", in + "/deep/absent"}, {"/dev/tty", "/dev/null"}};
+        base::Supervision{{in}, kept, {in + "/absent", in + "/deep/absent"}, {"/dev/tty", "/dev/null"}, sockets};
     auto child = base::Child::start(options);
     REQUIRE(child);
     Run run;
@@ -322,4 +329,185 @@ TEST_CASE("a command that forks much is answered to its end, and killed while it
   CHECK(busy.denials == Words{});
   const auto left = world.run("(while :; do chmod 600 f; chmod 644 f; done) & sleep 0.2; echo done");
   CHECK(left.outcome.out == "done\n");
+}
+
+namespace {
+
+// Listens, and counts whoever comes.
+class Server {
+ public:
+  explicit Server(const std::string& name, int backlog = 8) {  // '@' first: without a place in the file system
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    REQUIRE(name.size() < sizeof address.sun_path);
+    name.copy(address.sun_path, sizeof address.sun_path - 1);
+    if (name.front() == '@') address.sun_path[0] = '\0';
+    const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
+    REQUIRE(bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), length) == 0);
+    REQUIRE(listen(listener_.get(), backlog) == 0);
+  }
+  int came() {
+    int count = 0;
+    while (base::Fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)).get() >= 0) ++count;
+    return count;
+  }
+
+ private:
+  base::Fd listener_{socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+};
+
+// `connect(NAME)` prints the error number, 0 for none.
+const std::string connecting = R"(
+import ctypes, errno, os, signal, socket, struct, sys, threading, time
+def connect(name, kind=socket.SOCK_STREAM):
+    try: socket.socket(socket.AF_UNIX, kind).connect(name); print(0)
+    except OSError as e: print(e.errno)
+)";
+
+}  // namespace
+
+TEST_CASE("a socket of the list is not connected to, by whatever name, and that is told") {
+  if (!can_listen()) return;
+  World world;
+  const std::string path = world.out + "/control", folder = world.out + "/many";
+  std::filesystem::create_directory(folder);
+  Server control(path), inner(folder + "/one");
+  std::filesystem::create_symlink(path, world.in + "/soft");
+  std::filesystem::create_directory_symlink(world.out, world.in + "/dir");
+  world.sockets = {path, folder};
+  const auto run = world.run(connecting + R"(
+for name in ("-c", "../out/control", "soft", "dir/control", "/proc/self/cwd/soft", "../out/many/one"): connect(name)
+os.link("../out/control", "hard"); connect("hard")
+os.rename("../out/control", "moved"); connect("moved")
+os.chdir(".."); connect("in/moved"); connect("out/many/one\0")
+s = socket.socket(socket.AF_UNIX); s.setblocking(False)
+print(s.connect_ex("in/moved")))",
+                             python);
+  CHECK(run.outcome.out == [] {
+    std::string all = "2\n";  // "-c" is no socket
+    for (int i = 0; i < 10; ++i) all += std::to_string(EACCES) + "\n";
+    return all;
+  }());
+  CHECK(control.came() == 0);
+  CHECK(inner.came() == 0);
+  const auto told = [&](const std::string& what) {
+    return std::find(run.denials.begin(), run.denials.end(), what) != run.denials.end();
+  };
+  CHECK(told("connect " + path));
+  CHECK(told("connect " + folder + "/one"));
+  CHECK(told("connect " + world.in + "/moved"));
+}
+
+TEST_CASE("an address that changes while it is looked at leads to no socket of the list") {
+  if (!can_listen()) return;
+  World world;
+  const std::string path = world.out + "/c", free = world.out + "/f2";
+  Server control(path, 512), other(free, 512);
+  world.sockets = {path};
+  const auto run = world.run(connecting + R"(
+control, free = b"../out/c\0", b"../out/f2\0"
+libc = ctypes.CDLL(None, use_errno=True)
+address = ctypes.create_string_buffer(struct.pack("H", socket.AF_UNIX) + free, 110)
+stop = False
+def swap():
+    while not stop:
+        ctypes.memmove(ctypes.addressof(address) + 2, control, len(control))
+        ctypes.memmove(ctypes.addressof(address) + 2, free, len(free))
+threading.Thread(target=swap).start()
+reached = 0
+for i in range(300):
+    s = socket.socket(socket.AF_UNIX)
+    reached += libc.connect(s.fileno(), address, 110) == 0
+stop = True
+print(0 < reached))",
+                             python);
+  CHECK(run.outcome.out == "True\n");
+  CHECK(control.came() == 0);
+  CHECK(other.came() > 0);
+}
+
+TEST_CASE("other connections are made as ever, with the errors of ever") {
+  if (!can_listen()) return;
+  World world;
+  const std::string path = world.out + "/control", free = world.in + "/free";
+  Server control(path), other(free);
+  world.sockets = {path};
+  const auto run = world.run(connecting + R"(
+connect("free"); connect("missing"); connect("f"); connect("missing/x"); connect("x" * 107)
+s = socket.socket(socket.AF_UNIX); s.setblocking(False); print(s.connect_ex("free"))
+libc = ctypes.CDLL(None, use_errno=True)
+def raw(fd, address, length): libc.connect(fd, address, length); print(errno.errorcode[ctypes.get_errno()])
+raw(0, struct.pack("H", socket.AF_UNIX) + b"free\0", 7); raw(99, b"", 0); raw(s.fileno(), 8, 20); raw(s.fileno(), b"", 200)
+server = socket.create_server(("127.0.0.1", 0)); name = server.getsockname()
+c = socket.socket(); c.connect(name); server.accept()[0].send(b"tcp"); print(c.recv(3).decode())
+server.close(); print(socket.socket().connect_ex(name) == errno.ECONNREFUSED)
+d = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); d.connect(("127.0.0.1", 9)); print(d.getpeername()[1])
+def thread(): connect("free")
+t = threading.Thread(target=thread); t.start(); t.join()
+def own_table(): libc.unshare(0x400); connect("free")  # CLONE_FILES
+t = threading.Thread(target=own_table); t.start(); t.join())",
+                             python);
+  CHECK(run.outcome.out == "0\n2\n111\n2\n2\n0\nENOTSOCK\nEBADF\nEFAULT\nEINVAL\ntcp\nTrue\n9\n0\n0\n");
+  CHECK(other.came() == 4);
+  CHECK(control.came() == 0);
+  CHECK(run.denials.empty());
+}
+
+TEST_CASE("a name without a place reaches a program of the call alone") {
+  if (!can_listen()) return;
+  World world;
+  const std::string name = "@acp-test-" + std::to_string(getpid());
+  Server outside(name), control(world.out + "/control");
+  world.sockets = {world.out + "/control"};
+  const auto run = world.run(connecting + "name = '\\0" + name.substr(1) + R"('
+connect(name)
+s = socket.socket(socket.AF_UNIX); s.bind(name + "x"); s.listen(); connect(name + "x"); connect(name + "y")
+s = socket.socket(socket.AF_UNIX); s.bind(name + "\0x"); s.listen(); connect(name + "\0x"); connect(name + "@x")
+own = str(os.fstat(s.fileno()).st_ino)
+s = socket.socket(socket.AF_UNIX); s.bind("\0\n0: 2 0 10000 1 1 " + own + " @" + name[1:]); connect(name))",
+                             python);
+  CHECK(run.outcome.out == "1\n0\n1\n0\n111\n1\n");
+  CHECK(outside.came() == 0);
+}
+
+TEST_CASE("waiting for a connection is ended by a signal that is caught, and by the end of the call") {
+  if (!can_listen()) return;
+  World world;
+  const std::string path = world.out + "/control", full = world.in + "/full";
+  Server control(path), busy(full, 0);
+  world.sockets = {path};
+  const auto begun = std::chrono::steady_clock::now();
+  const auto run = world.run(connecting + R"(
+waiting = [socket.socket(socket.AF_UNIX) for _ in range(8)]
+for s in waiting: s.setblocking(False); s.connect_ex("full")
+class Late(Exception): pass
+def late(*_): raise Late
+signal.signal(signal.SIGALRM, late); signal.setitimer(signal.ITIMER_REAL, 0.2)
+try: connect("full")
+except Late: print("late")
+sys.stdout.flush()
+if os.fork() == 0: connect("full")
+)",
+                             python);
+  CHECK(run.outcome.out == "late\n");
+  CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(5));
+}
+
+TEST_CASE("a connection is made with the rights of who asks") {
+  if (!can_listen() || geteuid() != 0) return;
+  World world;
+  const std::string path = world.out + "/control", shut = world.in + "/shut", open = world.in + "/open";
+  Server control(path), own(shut), all(open);
+  REQUIRE(chmod(shut.c_str(), 0600) == 0);
+  REQUIRE(chmod(open.c_str(), 0666) == 0);
+  for (const std::string& folder : {world.folder.path(), world.in, world.out})
+    REQUIRE(chmod(folder.c_str(), 0755) == 0);
+  world.sockets = {path};
+  const auto run = world.run(connecting + R"(
+connect("shut")
+os.setgroups([]); os.setresgid(1000, 1000, 1000); os.setresuid(1000, 1000, 1000)
+libc = ctypes.CDLL(None); libc.prctl(4, 1)
+connect("shut"); connect("open"))",
+                             python);
+  CHECK(run.outcome.out == "0\n13\n0\n");
 }
