@@ -226,8 +226,8 @@ Result<std::unique_ptr<Child>> Child::start(const ChildOptions& options) {
     args.insert(args.end(), {"--pass", std::to_string(socket_target), "--listener", std::to_string(listener_target)});
     for (const auto& [option, paths] :
          {std::pair{"--root", &options.supervision->roots}, std::pair{"--keep", &options.supervision->kept},
-          std::pair{"--absent", &options.supervision->absent}, std::pair{"--quiet", &options.supervision->quiet},
-          std::pair{"--socket", &options.supervision->sockets}}) {
+          std::pair{"--absent", &options.supervision->absent}, std::pair{"--open", &options.supervision->open},
+          std::pair{"--quiet", &options.supervision->quiet}, std::pair{"--socket", &options.supervision->sockets}}) {
       for (const std::string& path : *paths) args.insert(args.end(), {option, path});
     }
   }

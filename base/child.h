@@ -25,7 +25,8 @@ namespace base {
 struct Supervision {
   std::vector<std::string> roots;    // writable
   std::vector<std::string> kept;     // read-only inside a root
-  std::vector<std::string> absent;   // protected names that do not exist, in folders that do: must not be made
+  std::vector<std::string> absent;   // names that must not be made, nor anything below, in folders that exist
+  std::vector<std::string> open;     // folders below such a name in which all is as ever
   std::vector<std::string> quiet;    // a denial there is not worth a word
   std::vector<std::string> sockets;  // not to be connected to: themselves, or what is below
 };

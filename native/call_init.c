@@ -1,8 +1,8 @@
 /* call-init: the reaper of one command. Started by the agent for every command, confined or not; includes nothing of
  * ours.
  *
- *   call-init --control FD --status FD [--pass FD]... [--listener FD [--root|--keep|--absent|--quiet|--socket PATH]...]
- *             -- ARGV...
+ *   call-init --control FD --status FD [--pass FD]... [--listener FD [--root|--keep|--absent|--open|--quiet|--socket
+ *             PATH]...] -- ARGV...
  *
  * What it is: a single-threaded, unconfined process that runs ARGV as its direct child, is the child subreaper of
  * whatever that starts (daemons included), and ends all of it when its control pipe says so. It is no sandbox and has
@@ -13,7 +13,7 @@
  * empty mask; SIGKILL if call-init itself is killed. ARGV[0] with a slash is run as it is, else looked up in PATH.
  *
  * --listener: the end of a socket on which a launcher further down sends the listener of its filter; from then on
- * call-init answers it (supervise.h). --root, --keep, --absent, --quiet, --socket: the lists of its policy.
+ * call-init answers it (supervise.h). --root and so on: the lists of its policy.
  *
  * Control (the agent holds the only write end):
  *   'T'          SIGTERM to every descendant. A process with a child in a deeper pid namespace (a sandbox runner) is
@@ -550,6 +550,7 @@ static struct path_list* list_of(const char* option) {
   if (strcmp(option, "--root") == 0) return &supervisor.roots;
   if (strcmp(option, "--keep") == 0) return &supervisor.kept;
   if (strcmp(option, "--absent") == 0) return &supervisor.absent;
+  if (strcmp(option, "--open") == 0) return &supervisor.open;
   if (strcmp(option, "--quiet") == 0) return &supervisor.quiet;
   if (strcmp(option, "--socket") == 0) return &supervisor.sockets;
   return NULL;

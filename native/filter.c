@@ -9,6 +9,7 @@
 #include <linux/seccomp.h>
 #include <stdint.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -61,6 +62,7 @@ const struct changing_call changing_calls[] = {
     {SYS_openat, change_open, 0, 1, -1, -1, 2},
     {nr_openat2, change_open, 0, 1, -1, -1, 2},
     {SYS_mkdirat, change_make, 0, 1, -1, -1, -1},
+    {SYS_bind, change_make, -1, 1, -1, -1, -1}, /* the path is in an address */
     {SYS_mknodat, change_make, 0, 1, -1, -1, -1},
     {SYS_symlinkat, change_make, 1, 2, -1, -1, -1},
     {SYS_unlinkat, change_remove, 0, 1, -1, -1, -1},
@@ -178,6 +180,17 @@ static void add_prlimit(struct program* p) {
   answer(p, SECCOMP_RET_ERRNO | EPERM);
 }
 
+/* A process that hides its memory could not be asked where it makes a file. It is told that it does. */
+static void add_dumpable(struct program* p) {
+  add(p, BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 6);
+  load(p, argument(0));
+  add(p, BPF_JMP | BPF_JEQ | BPF_K, PR_SET_DUMPABLE, 0, 3);
+  load(p, argument(1));
+  add(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1);
+  answer(p, SECCOMP_RET_ERRNO);
+  answer(p, SECCOMP_RET_ALLOW);
+}
+
 int install_filter(enum metadata_rule rule, int* listener, bool connects) {
   const uint32_t no_call = SECCOMP_RET_ERRNO | ENOSYS;
   const uint32_t names = listener ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW;
@@ -198,6 +211,7 @@ int install_filter(enum metadata_rule rule, int* listener, bool connects) {
     if_equal(&p, (uint32_t)mount_calls[i], SECCOMP_RET_ERRNO | EPERM);
   for (size_t i = 0; i < sizeof key_calls / sizeof *key_calls; ++i) if_equal(&p, (uint32_t)key_calls[i], no_call);
   add_prlimit(&p);
+  if (listener) add_dumpable(&p);
   if (metadata != SECCOMP_RET_ALLOW) {
     for (size_t i = 0; i < sizeof too_new / sizeof *too_new; ++i) if_equal(&p, (uint32_t)too_new[i], no_call);
   }

@@ -3,8 +3,8 @@
  *
  * Always: calls of other architectures and of x32 are answered ENOSYS (their numbers would pass a filter written for
  * these), and so is io_uring (it performs what a filter never sees). TIOCSTI and TIOCLINUX, which type into the
- * terminal of whoever started us, mounts and limits of other processes are answered EPERM, calls about keys ENOSYS. A
- * process that has a filter keeps it for ever, and so does all it starts.
+ * terminal of whoever started us, mounts and limits of other processes are answered EPERM, calls about keys ENOSYS. With a
+ * listener, PR_SET_DUMPABLE 0 does nothing. A process that has a filter keeps it for ever, and so does all it starts.
  *
  * Facts: seccomp(2), seccomp_unotify(2), include/uapi/linux/seccomp.h; numbers from arch/x86/entry/syscalls and
  * include/uapi/asm-generic/unistd.h.

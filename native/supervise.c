@@ -6,8 +6,10 @@
 #include <limits.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
+#include <linux/openat2.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +18,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 #include <utime.h>
@@ -54,68 +57,159 @@ bool within_any(const char* path, const struct path_list* list) {
   return false;
 }
 
-static bool writable(const struct supervisor* self, const char* path) {
-  return within_any(path, &self->roots) && !within_any(path, &self->kept) && !within_any(path, &self->absent);
+/* Strictly: the path itself is not enough. */
+static bool below_any(const char* path, const struct path_list* list) {
+  for (int i = 0; i < list->count; ++i) {
+    if (within(path, list->items[i]) && strcmp(path, list->items[i]) != 0) return true;
+  }
+  return false;
+}
+static bool above_any(const char* path, const struct path_list* list) {
+  for (int i = 0; i < list->count; ++i) {
+    if (within(list->items[i], path) && strcmp(path, list->items[i]) != 0) return true;
+  }
+  return false;
 }
 
-static void tell_if_worth(const struct supervisor* self, const char* what, const char* path) {
-  if (!writable(self, path) && !within_any(path, &self->quiet)) self->denied(what, path);
+/* Whether this name must not be made. `moved`: what gets it may be a folder with something in it, or lead to one. */
+static bool forbidden(const struct supervisor* self, const char* path, bool moved) {
+  if (within_any(path, &self->absent)) return !below_any(path, &self->open);
+  return moved && above_any(path, &self->absent);
+}
+
+/* A writable folder itself has its name in one that need not be. */
+static bool at_the_top(const struct supervisor* self, const char* path) {
+  for (int i = 0; i < self->roots.count; ++i) {
+    if (strcmp(path, self->roots.items[i]) == 0) return !below_any(path, &self->roots);
+  }
+  return false;
+}
+
+static bool writable(const struct supervisor* self, const char* path) {
+  return within_any(path, &self->roots) && !within_any(path, &self->kept) && !forbidden(self, path, false);
+}
+
+static void tell(const struct supervisor* self, const char* what, const char* path) {
+  const bool own = within(path, "/proc") && !within(path, "/proc/sys"); /* whose it is cannot be told */
+  if (!own && !within_any(path, &self->quiet)) self->denied(what, path);
 }
 
 /* -- observing ----------------------------------------------------------------------------------------------------- */
 
-/* The place a path of the process means, as far as it exists: its canonical text in `out`, or of its folder with the
- * last name behind it. *exists says which. False: no such folder, or it cannot be told. */
-static bool locate(const struct task* task, int at, const char* path, bool follow, char* out, size_t room,
-                   bool* exists) {
-  char text[path_room], name[32];
-  int fd;
-  if (within(path, "/proc") || names_descriptor(path, &fd)) return false; /* the process's own, and already open */
-  if (*path == '/') {
-    snprintf(text, sizeof text, "%s", path);
+enum place {
+  nowhere, /* no such folder, or something that is open already */
+  told,
+  untold /* it leads through what only the process itself can follow */
+};
+
+static int open_folder(int base, const char* path) {
+  const struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_MAGICLINKS};
+  return (int)syscall(nr_openat2, base, path, &how, sizeof how);
+}
+
+/* What is left of a path that begins with a link of the process's own in /proc, and in *at where that link leads. */
+static const char* own_way(const char* path, int* at) {
+  static const char* const places[] = {"/proc/self/", "/proc/thread-self/"};
+  const char* name = NULL;
+  char* end = NULL;
+  for (size_t i = 0; i < sizeof places / sizeof *places; ++i) {
+    if (strncmp(path, places[i], strlen(places[i])) == 0) name = path + strlen(places[i]);
+  }
+  if (strncmp(path, "/dev/fd/", 8) == 0) name = path + 5;
+  if (!name) return path;
+  if (strncmp(name, "root/", 5) == 0) return name + 4;
+  int number = AT_FDCWD;
+  if (strncmp(name, "fd/", 3) == 0 && name[3] >= '0' && name[3] <= '9') {
+    number = (int)strtol(name + 3, &end, 10);
+    name = end;
+  } else if (strncmp(name, "cwd", 3) == 0) {
+    name += 3;
   } else {
-    if (at == AT_FDCWD) {
-      snprintf(name, sizeof name, "cwd");
-    } else {
-      snprintf(name, sizeof name, "fd/%d", at);
-    }
-    char base[PATH_MAX];
-    if (!read_link(task->dir, name, base, sizeof base) || *base != '/') return false;
-    if ((size_t)snprintf(text, sizeof text, "%s/%s", base, path) >= sizeof text) return false;
+    return path;
   }
-  fd = open(text, O_PATH | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW));
-  /* Through a link that leads to nothing, what it names is made. */
-  char target[PATH_MAX];
-  for (int links = 0; follow && fd < 0 && errno == ENOENT && links < most_links; ++links) {
-    if (!read_link(AT_FDCWD, text, target, sizeof target)) {
-      errno = ENOENT;
-      break;
-    }
-    char* last = *target == '/' ? text : strrchr(text, '/') + 1;
-    if ((size_t)snprintf(last, sizeof text - (size_t)(last - text), "%s", target) >=
-        sizeof text - (size_t)(last - text))
-      return false;
-    fd = open(text, O_PATH | O_CLOEXEC);
-  }
-  *exists = fd >= 0;
-  if (fd >= 0) {
-    const bool good = path_of(fd, out, room);
-    close(fd);
-    return good;
-  }
-  if (errno != ENOENT) return false;
+  if (*name != '/') return path;
+  while (*name == '/') ++name;
+  *at = number;
+  return *name ? name : ".";
+}
+
+/* Where relative paths of the process start; AT_FDCWD (ours; only absolute ones are looked up then) or -1. */
+static int open_base(const struct task* task, int at, const char* path) {
+  char name[32];
+  if (*path == '/') return AT_FDCWD;
+  snprintf(name, sizeof name, at == AT_FDCWD ? "cwd" : "fd/%d", at);
+  return openat(task->dir, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* The last name of `text`, cut off: what is left is its folder. */
+static const char* cut_last(char* text) {
   size_t end = strlen(text);
   while (end > 1 && text[end - 1] == '/') text[--end] = '\0';
   char* slash = strrchr(text, '/');
-  const char* last = slash + 1;
-  if (!*last || strcmp(last, ".") == 0 || strcmp(last, "..") == 0) return false;
+  const char* last = slash ? slash + 1 : text;
+  if (!*last || strcmp(last, ".") == 0 || strcmp(last, "..") == 0) return "";
+  if (!slash) return last;
+  if (slash == text) {
+    memmove(text + 2, last, strlen(last) + 1); /* there is room: a path is shorter than the text */
+    text[1] = '\0';
+    return text + 2;
+  }
   *slash = '\0';
-  fd = open(slash == text ? "/" : text, O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return false;
-  char folder[PATH_MAX];
-  const bool good = path_of(fd, folder, sizeof folder);
-  close(fd);
-  return good && (size_t)snprintf(out, room, "%s/%s", strcmp(folder, "/") == 0 ? "" : folder, last) < room;
+  return last;
+}
+
+/* The place a path of the process means: the canonical path of its folder with the last name behind it, in `out`;
+ * *exists: whether there is something. Where that is a link, and it is followed, what it leads to. */
+static enum place locate(const struct task* task, int at, const char* path, bool follow, char* out, size_t room,
+                         bool* exists) {
+  char text[path_room], target[PATH_MAX];
+  int fd;
+  if (names_descriptor(path, &fd)) return nowhere;
+  if (!read_link(task->dir, "root", target, sizeof target) || strcmp(target, "/") != 0) return untold;
+  path = own_way(path, &at);
+  int base = open_base(task, at, path);
+  if (base == -1) return nowhere;
+  enum place place = nowhere;
+  snprintf(text, sizeof text, "%s", path);
+  for (int links = 0; links < most_links; ++links) {
+    char folder[PATH_MAX];
+    struct statfs system;
+    struct stat info;
+    const char* last = cut_last(text);
+    fd = open_folder(base, last == text ? "." : text);
+    if (base >= 0) close(base);
+    base = fd;
+    if (fd < 0) {
+      if (errno == ELOOP) place = untold;
+      break;
+    }
+    if (!path_of(fd, folder, sizeof folder)) {
+      if (errno != ENAMETOOLONG) place = untold; /* nothing protected lies as deep */
+      break;
+    }
+    const bool link = *last && follow && read_link(fd, last, target, sizeof target);
+    if (!link) {
+      const bool top = strcmp(folder, "/") == 0;
+      *exists = !*last || fstatat(fd, last, &info, AT_SYMLINK_NOFOLLOW) == 0;
+      const int n = snprintf(out, room, "%s%s%s", *last && top ? "" : folder, *last ? "/" : "", last);
+      place = n > 0 && (size_t)n < room ? told : untold;
+      break;
+    }
+    if (names_descriptor(target, &fd)) break;
+    if (fstatfs(base, &system) != 0 || system.f_type == PROC_SUPER_MAGIC) {
+      place = untold;
+      break;
+    }
+    int own = base;
+    snprintf(text, sizeof text, "%s", own_way(target, &own));
+    if (own != base || *text == '/') {
+      close(base);
+      base = open_base(task, own, text);
+      if (base == -1) break;
+    }
+  }
+  if (base >= 0) close(base);
+  return place;
 }
 
 static bool user_could_write(const char* path) { return faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0; }
@@ -147,35 +241,122 @@ static bool about_descriptor(const struct changing_call* call, const struct secc
   return call->path < 0 || (call->number == SYS_utimensat && data->args[call->path] == 0);
 }
 
+static bool makes_link(int number) {
+#if defined(__x86_64__)
+  if (number == SYS_symlink) return true;
+#endif
+  return number == SYS_symlinkat;
+}
+
+static bool removes_folder(const struct changing_call* call, const struct seccomp_data* data) {
+#if defined(__x86_64__)
+  if (call->number == SYS_rmdir) return true;
+#endif
+  return call->number == SYS_unlinkat && (data->args[2] & AT_REMOVEDIR);
+}
+
+static bool is_folder(const char* path) {
+  struct stat info;
+  return lstat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static bool has_entries(const char* folder) {
+  DIR* dir = opendir(folder);
+  int count = 0;
+  while (dir && count < 3 && readdir(dir)) ++count; /* two are there always */
+  if (dir) closedir(dir);
+  return count > 2;
+}
+
+/* The path a socket is bound to, in place of a string. */
+static bool read_socket_name(const struct task* task, const struct seccomp_data* data, char* path) {
+  struct sockaddr_un address;
+  const uint32_t length = (uint32_t)data->args[2];
+  const size_t start = offsetof(struct sockaddr_un, sun_path);
+  memset(&address, 0, sizeof address);
+  if (length <= start || length > sizeof address || !read_memory(task, data->args[1], &address, length)) return false;
+  if (address.sun_family != AF_UNIX || !address.sun_path[0]) return false;
+  memcpy(path, address.sun_path, length - start);
+  path[length - start] = '\0';
+  return true;
+}
+
+static bool replaces(const char* from, const char* to, bool exists, unsigned flags) {
+  if (!exists || (flags & RENAME_EXCHANGE)) return true;
+  if (flags & RENAME_NOREPLACE) return false;
+  return is_folder(from) == is_folder(to) && !(is_folder(to) && has_entries(to));
+}
+
+/* Two names, the second new. */
+static bool observe_pair(const struct supervisor* self, const struct task* task, const struct changing_call* call,
+                         const struct seccomp_data* data, const char* path) {
+  char to_path[PATH_MAX], from[path_room], to[path_room];
+  bool from_exists = false, to_exists = false;
+  const bool renames = call->change == change_rename;
+  const unsigned flags = call->number == SYS_renameat2 ? (unsigned)data->args[4] : 0;
+  if (read_string(task, data->args[call->path2], to_path, sizeof to_path) != 0) return false;
+  const enum place new_place =
+      locate(task, call->at2 < 0 ? AT_FDCWD : (int)data->args[call->at2], to_path, false, to, sizeof to, &to_exists);
+  const enum place old_place = !*path ? nowhere
+                                      : locate(task, call->at < 0 ? AT_FDCWD : (int)data->args[call->at], path, false,
+                                               from, sizeof from, &from_exists);
+  const bool exchange = renames && (flags & RENAME_EXCHANGE);
+  bool refused = new_place == untold || (new_place == told && forbidden(self, to, renames));
+  if (exchange) refused = refused || old_place == untold || (old_place == told && forbidden(self, from, true));
+  refused = refused && self->absent.count > 0;
+  if (old_place != told || new_place != told || !from_exists) return refused;
+  if (renames ? !replaces(from, to, to_exists, flags) : to_exists) return refused;
+  const bool could =
+      user_could_change_folder_of(to) && (renames ? user_could_change_folder_of(from) : user_could_change_inode(from));
+  if (!could) return refused;
+  if (!writable(self, from) || at_the_top(self, from) || (renames && above_any(from, &self->kept))) {
+    tell(self, change_names[call->change], from);
+  } else if (refused || !writable(self, to) || above_any(to, &self->kept)) {
+    tell(self, change_names[call->change], to);
+  }
+  return refused;
+}
+
 /* Whether the call must not go on: it would make a protected name. */
 static bool observe(const struct supervisor* self, const struct task* task, const struct changing_call* call,
                     const struct seccomp_data* data) {
-  char path[PATH_MAX], place[path_room], second[path_room];
-  bool exists = false, second_exists = false, could = false;
-  const char *what = change_names[call->change], *made = NULL;
+  char path[PATH_MAX], place[path_room];
+  bool exists = false, could = false, makes = call->change == change_make, links = false;
+  const char* what = change_names[call->change];
   const int at = call->at < 0 ? AT_FDCWD : (int)data->args[call->at];
-  if (read_string(task, data->args[call->path], path, sizeof path) != 0 || !*path) return false;
+  if (call->number == SYS_bind) {
+    if (!read_socket_name(task, data, path)) return false;
+  } else if (read_string(task, data->args[call->path], path, sizeof path) != 0) {
+    return false;
+  }
+  if (call->change == change_rename || call->change == change_link) return observe_pair(self, task, call, data, path);
+  if (!*path) return false;
 
   uint64_t flags = 0;
+  bool elsewhere = false;
   bool follow = call->change == change_open || call->change == change_truncate;
   if (call->change == change_open) {
     if (call->number == nr_openat2) {
-      if (!read_memory(task, data->args[call->flags], &flags, sizeof flags)) return false;
+      struct open_how how;
+      if (!read_memory(task, data->args[call->flags], &how, sizeof how)) return false;
+      flags = how.flags;
+      elsewhere = how.resolve & RESOLVE_IN_ROOT;
     } else {
       flags = call->flags < 0 ? O_WRONLY | O_CREAT | O_TRUNC : data->args[call->flags];
     }
     if (flags & O_PATH) return false;
     if ((flags & O_NOFOLLOW) || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) follow = false;
+    makes = flags & O_CREAT;
   }
-  if (!locate(task, at, path, follow, place, sizeof place, &exists)) return false;
+  const enum place found = elsewhere ? untold : locate(task, at, path, follow, place, sizeof place, &exists);
+  if (found != told) return found == untold && makes && self->absent.count > 0;
 
   struct stat info;
   switch (call->change) {
     case change_open:
       if (!exists) {
         what = "create";
-        made = (flags & O_CREAT) ? place : NULL;
-        could = made && user_could_change_folder_of(place);
+        could = makes && user_could_change_folder_of(place);
       } else if (lstat(place, &info) != 0 || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) {
         return false;
       } else if (S_ISDIR(info.st_mode)) {
@@ -185,37 +366,32 @@ static bool observe(const struct supervisor* self, const struct task* task, cons
       }
       break;
     case change_make:
-      made = exists ? NULL : place;
-      could = made && user_could_change_folder_of(place);
+      links = makes_link(call->number);
+      could = !exists && user_could_change_folder_of(place);
       break;
-    case change_remove:
-      could = exists && user_could_change_folder_of(place);
-      break;
-    case change_rename:
-    case change_link: {
-      if (!exists || read_string(task, data->args[call->path2], path, sizeof path) != 0) return false;
-      const int at2 = call->at2 < 0 ? AT_FDCWD : (int)data->args[call->at2];
-      if (!locate(task, at2, path, false, second, sizeof second, &second_exists)) return false;
-      if (call->change == change_link && second_exists) return false;
-      made = second;
-      could = user_could_change_folder_of(second) &&
-              (call->change == change_link ? user_could_change_inode(place) : user_could_change_folder_of(place));
-      if (writable(self, place)) memcpy(place, second, sizeof second);
+    case change_remove: {
+      const bool folder = removes_folder(call, data);
+      could =
+          exists && folder == is_folder(place) && !(folder && has_entries(place)) && user_could_change_folder_of(place);
+      if (could && at_the_top(self, place)) tell(self, what, place);
       break;
     }
     case change_truncate:
       could = exists && user_could_write(place);
       break;
+    case change_rename:
+    case change_link:
     case change_mode:
     case change_owner:
     case change_times:
     case change_xattr:
     case change_no_xattr:
     case change_flags:
-      return false; /* decided by enforce() */
+      return false; /* seen to above, and by enforce() */
   }
-  if (could) tell_if_worth(self, what, place);
-  return made && within_any(made, &self->absent);
+  const bool refused = makes && !exists && forbidden(self, place, links);
+  if (could && (refused || !writable(self, place))) tell(self, what, place);
+  return refused;
 }
 
 /* -- enforcing ----------------------------------------------------------------------------------------------------- */
@@ -377,7 +553,7 @@ static int enforce(const struct supervisor* self, const struct task* task, const
       error = errno == ELOOP && named ? EACCES : errno;
     } else if (!inside(self, fd, place, sizeof place)) {
       if (*place == '/' && !within(place, "/proc") && user_could_change_inode(place))
-        tell_if_worth(self, change_names[call->change], place);
+        tell(self, change_names[call->change], place);
     } else {
       error = perform(task, call, data, fd);
     }
@@ -412,6 +588,10 @@ static void take_listener(struct supervisor* self) {
   self->listening();
 }
 
+static bool makes_names(enum change change) {
+  return change == change_open || change == change_make || change == change_rename || change == change_link;
+}
+
 static const struct changing_call* find_call(int number) {
   for (size_t i = 0; i < changing_call_count; ++i) {
     if (changing_calls[i].number == number) return &changing_calls[i];
@@ -423,9 +603,10 @@ static const struct changing_call* find_call(int number) {
 static int answer_to(const struct supervisor* self, const struct seccomp_notif* asked) {
   const struct changing_call* call = find_call(asked->data.nr);
   const bool enforced = !call || is_metadata(call->change);
+  const bool guarded = self->absent.count > 0 && call && makes_names(call->change);
   char name[16];
   struct task task = {-1, -1};
-  int result = enforced ? EACCES : go_on;
+  int result = enforced || guarded ? EACCES : go_on;
   snprintf(name, sizeof name, "%u", asked->pid);
   if (self->proc) task.dir = openat(dirfd(self->proc), name, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (task.dir >= 0) task.mem = openat(task.dir, "mem", O_RDONLY | O_CLOEXEC);
@@ -433,10 +614,10 @@ static int answer_to(const struct supervisor* self, const struct seccomp_notif* 
   if (task.mem >= 0 && ioctl(self->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &asked->id) == 0) {
     if (asked->data.nr == SYS_connect) {
       result = connect_for(self, &task, asked);
-    } else if (call && enforced) {
+    } else if (enforced) {
       result = enforce(self, &task, call, &asked->data);
-    } else if (!enforced && observe(self, &task, call, &asked->data)) {
-      result = EACCES;
+    } else {
+      result = observe(self, &task, call, &asked->data) ? EACCES : go_on;
     }
   }
   if (task.mem >= 0) close(task.mem);

@@ -4,7 +4,8 @@
  * Names and contents are the confinement's to refuse (mounts, Landlock): a change that the policy denies, and that the
  * user could have made without a sandbox, is told as a denial, and the kernel goes on with the call. That is no
  * decision: the paths are read from memory that the command may change meanwhile. One thing is refused here because no
- * mount can hold it, the making of a protected name that does not exist; a program that races this read gets past it.
+ * mount can hold it, the making of a protected name that does not exist, and of any name by a path that only the process
+ * itself can follow; a program that races this read gets past it.
  *
  * Metadata (which Landlock does not govern, and mounts not for every descriptor) is never let through to the kernel. A
  * change of mode, owner, times or attributes is done here, on a descriptor that was resolved first and then found
@@ -29,7 +30,8 @@ struct supervisor {
   int listener;             /* -1 until it came */
   struct path_list roots;   /* writable */
   struct path_list kept;    /* read-only inside a root */
-  struct path_list absent;  /* protected names that do not exist, in folders that do */
+  struct path_list absent;  /* names that must not be made, nor anything below, in folders that exist */
+  struct path_list open;    /* folders below such a name in which all is as ever */
   struct path_list quiet;   /* what is denied there is not worth a word */
   struct path_list sockets; /* not to be connected to: themselves, or what is below */
   DIR* proc;                /* null: nothing can be looked at */

@@ -67,6 +67,7 @@ class FencedFs : public Fs {
       for (const std::string& path : *list)
         if (path_within(target, path)) return denied(": " + path + " is protected");
     }
+    if (below_closed(*guarded, target)) return denied(": git would take what is there for a submodule's");
     return *root;
   }
 

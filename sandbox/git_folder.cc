@@ -34,6 +34,10 @@ bool is_ours(const std::string& path) {
   return lstat(path.c_str(), &info) == 0 && info.st_uid == geteuid() && (info.st_mode & S_IWOTH) == 0;
 }
 
+bool is_bare(const std::string& folder) {
+  return is_file(folder + "/HEAD") && is_folder(folder + "/objects") && is_folder(folder + "/refs");
+}
+
 std::string joined(const std::string& folder, const std::string& path) {
   return (std::filesystem::path(folder) / path).string();
 }
@@ -137,20 +141,21 @@ class Walk {
   Walk(std::string workspace, std::string home, const std::vector<std::string>& roots)
       : workspace_(std::move(workspace)), home_(std::move(home)), roots_(roots) {}
 
-  std::vector<std::string> run() {
+  GitPaths run() {
     const std::string dot_git = workspace_ + "/.git";
+    if (is_bare(workspace_)) repository(workspace_, 0);
     if (!is_file(dot_git)) {
       // Also what is not there yet: hooks laid down before `git init` would be used by it.
       repository(canonical_path(dot_git).value_or(dot_git), 0);
-      return std::move(paths_);
+      return std::move(found_);
     }
     paths_.push_back(dot_git);
     const std::string own = pointed(dot_git, "gitdir:", workspace_);
-    if (own.empty()) return std::move(paths_);
+    if (own.empty()) return std::move(found_);
     const std::string common = pointed(own + "/commondir", "", own);
     repository(own, 0);
     if (!common.empty()) repository(common, 0);
-    return std::move(paths_);
+    return std::move(found_);
   }
 
  private:
@@ -158,9 +163,10 @@ class Walk {
     for (const char* name : {"/hooks", "/config", "/config.worktree", "/commondir"}) paths_.push_back(folder + name);
     for (const char* name : {"/config", "/config.worktree"}) named_in(folder, folder + name);
     worktrees(folder + "/worktrees");
-    const std::size_t before = paths_.size();
+    const GitPaths before = found_;
+    found_.closed.push_back(folder + "/modules");
     if (modules(folder + "/modules", depth + 1)) return;
-    paths_.resize(before);
+    found_ = before;
     paths_.push_back(folder + "/modules");
   }
 
@@ -170,17 +176,17 @@ class Walk {
     const std::size_t before = paths_.size();
     const std::vector<std::string> found = subfolders(folder, most_entries, all);
     for (const std::string& own : found) {
-      if (is_file(own + "/config.worktree")) paths_.push_back(own + "/config.worktree");
       // What a call may write anyway, the `.git` file of a worktree in its reach, needs no guard here, and without one
       // `git worktree remove` works for it.
       const std::string checkout = pointed(own + "/gitdir", "", own);
       const bool in_reach = !checkout.empty() && std::any_of(roots_.begin(), roots_.end(), [&](const auto& root) {
         return path_within(checkout, root);
       });
+      if (is_file(own + "/config.worktree")) paths_.push_back(own + "/config.worktree");
       if (in_reach && checkout != workspace_ + "/.git") continue;
-      paths_.push_back(own + "/commondir");
+      for (const char* name : {"/commondir", "/config.worktree"}) paths_.push_back(own + name);
     }
-    if (all && paths_.size() - before <= most_repositories) return;
+    if (all && found.size() <= most_repositories) return;
     paths_.resize(before);
     paths_.push_back(folder);
   }
@@ -194,6 +200,7 @@ class Walk {
       if (repositories_left_ == 0) return false;
       --repositories_left_;
       if (is_file(below + "/HEAD")) {
+        found_.open.push_back(below);
         repository(below, depth);
       } else if (!modules(below, depth + 1)) {
         return false;
@@ -221,7 +228,8 @@ class Walk {
 
   std::string workspace_, home_;
   const std::vector<std::string>& roots_;
-  std::vector<std::string> paths_;
+  GitPaths found_;
+  std::vector<std::string>& paths_ = found_.config;
   std::size_t repositories_left_ = most_repositories;
   std::size_t named_left_ = most_repositories;
 };
@@ -230,8 +238,8 @@ std::string parent(const std::string& path) { return std::filesystem::path(path)
 
 }  // namespace
 
-std::vector<std::string> git_config_paths(const std::string& workspace, const std::string& home,
-                                          const std::vector<std::string>& roots) {
+GitPaths git_config_paths(const std::string& workspace, const std::string& home,
+                          const std::vector<std::string>& roots) {
   return Walk(workspace, home, roots).run();
 }
 

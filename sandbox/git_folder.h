@@ -9,12 +9,17 @@
 
 namespace sandbox {
 
-// Absolute paths, existing or not: hooks and config of the repository `workspace` is the top of, of its submodules and
-// linked worktrees, the files that say where those are looked for, and what its config names below the workspace as
-// hooks or as more config. `roots`: what a call may write. A folder with more repositories than can be listed stands
-// for all of them.
-std::vector<std::string> git_config_paths(const std::string& workspace, const std::string& home,
-                                          const std::vector<std::string>& roots);
+struct GitPaths {
+  // Hooks and config of the repository `workspace` is the top of (bare ones too), of its submodules and linked
+  // worktrees, the files that say where those are looked for, and what its config names below the workspace as hooks or
+  // as more config. A folder with more repositories than can be listed stands for all of them.
+  std::vector<std::string> config;
+  // Where a submodule that is set up later would be found: whatever is laid down there is its hooks and config by then.
+  std::vector<std::string> closed;
+  std::vector<std::string> open;  // the git folders of submodules below those
+};
+// Absolute paths, existing or not. `roots`: what a call may write.
+GitPaths git_config_paths(const std::string& workspace, const std::string& home, const std::vector<std::string>& roots);
 
 // The git folder `<common>/worktrees/<name>` of a linked worktree, canonical; "" when `workspace` (canonical) is none
 // or it cannot be proven: a `.git` file alone proves nothing, a command may have written it. The folder it names must

@@ -77,7 +77,10 @@ class LocalSandbox final : public Sandbox {
     if (below_any(options_.host.config_dir, *roots)) make_folder(options_.host.config_dir);
     auto guarded = protected_paths(policy, *roots, options_.host);
     if (!guarded) return tl::unexpected(guarded.error());
-    ProfileInput input{policy, *roots, cwd, options_.host, {}, false, argv, read_only_paths(*guarded), guarded->absent};
+    ProfileInput input{policy,         *roots, cwd, options_.host, {}, false, argv, read_only_paths(*guarded, *roots),
+                       guarded->absent};
+    input.closed = guarded->closed;
+    input.open = guarded->open;
     return confine_backend(std::move(input), *guarded, stop);
   }
 
@@ -211,9 +214,14 @@ class LocalSandbox final : public Sandbox {
     }
     if (auto state = state_below_roots(input.roots, options_.host)) rules.kept.push_back(*state);
     // A command that makes the folder above itself, as `git init` does, must be able to make such names too.
-    for (const std::string& path : input.absent)
+    std::vector<std::string> names = input.absent;
+    // What Landlock alone cannot hold, the config beside it, needs no half of this.
+    if (backend == Backend::bwrap) names.insert(names.end(), input.closed.begin(), input.closed.end());
+    for (const std::string& path : names)
       if (access(path.substr(0, path.rfind('/')).c_str(), F_OK) == 0) rules.absent.push_back(path);
-    rules.quiet = {"/dev/tty", "/dev/null"};  // a shell tries its terminal at every start
+    rules.open = input.open;
+    rules.quiet = {"/dev/tty"};  // a shell tries its terminal at every start
+    for (const std::string& device : writable_devices(input.policy.mode)) rules.quiet.push_back(device);
     if (backend == Backend::bwrap) rules.quiet.insert(rules.quiet.end(), {"/dev/pts", "/dev/ptmx", "/dev/shm"});
     return rules;
   }
@@ -348,11 +356,16 @@ class LocalSandbox final : public Sandbox {
     return confined;
   }
 
-  // What a command without capabilities cannot reach it cannot change, and bwrap fails on it.
-  static std::vector<std::string> read_only_paths(const Protected& guarded) {
+  // A path that a command without capabilities cannot reach is held by the folder that stops it: bwrap cannot mount on
+  // the path itself, and the command could open the folder and then reach it.
+  static std::vector<std::string> read_only_paths(const Protected& guarded, const std::vector<std::string>& roots) {
     std::vector<std::string> paths;
-    for (const std::string& path : guarded.kept)
-      if (reachable_without_capabilities(path)) paths.push_back(path);
+    for (const std::string& path : guarded.kept) {
+      const std::string closed = first_closed_folder(path);
+      const std::string& held = closed.empty() ? path : closed;
+      const bool root = std::any_of(roots.begin(), roots.end(), [&](const auto& r) { return path_within(r, held); });
+      if (!root && std::find(paths.begin(), paths.end(), held) == paths.end()) paths.push_back(held);
+    }
     return paths;
   }
 

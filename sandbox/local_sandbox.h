@@ -43,10 +43,13 @@ struct ProfileInput {
   // Existing canonical paths that stay read-only although they lie below a root: protected paths, the agent's helpers.
   // The state folder needs no entry. Not Landlock, which cannot take away what a rule above it grants.
   std::vector<std::string> read_only{};
-  std::vector<std::string> absent{};  // names that must not be made
-  ControlSockets masked{};            // on bwrap by mounts
-  bool ask_connect = false;           // Landlock alone: the supervisor keeps them out of reach
+  std::vector<std::string> absent{};          // names that must not be made
+  std::vector<std::string> closed{}, open{};  // as in Protected
+  ControlSockets masked{};                    // on bwrap by mounts
+  bool ask_connect = false;                   // Landlock alone: the supervisor keeps them out of reach
 };
+// Of the host's /dev, what a command may write to.
+std::vector<std::string> writable_devices(Mode mode);
 std::vector<std::string> bwrap_argv(const std::string& bwrap, const ProfileInput& input);
 std::vector<std::string> landlock_argv(const ProfileInput& input);
 std::string seatbelt_profile(const ProfileInput& input);

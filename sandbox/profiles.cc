@@ -73,6 +73,14 @@ std::string seatbelt_string(std::string_view text) {
 
 }  // namespace
 
+std::vector<std::string> writable_devices(Mode mode) {
+  std::vector<std::string> found{"/dev/null"};
+  if (mode == Mode::read_only) return found;
+  for (const char* device : devices)
+    if (exists(device)) found.emplace_back(device);
+  return found;
+}
+
 std::vector<std::string> bwrap_argv(const std::string& bwrap, const ProfileInput& input) {
   std::vector<std::string> argv{bwrap,           "--unshare-user",       "--unshare-pid", "--unshare-ipc",
                                 "--unshare-uts", "--unshare-cgroup-try", "--cap-drop",    "ALL",
@@ -101,11 +109,7 @@ std::vector<std::string> bwrap_argv(const std::string& bwrap, const ProfileInput
 }
 
 std::vector<std::string> landlock_argv(const ProfileInput& input) {
-  std::vector<std::string> writable{"/dev/null"};
-  if (input.policy.mode != Mode::read_only) {
-    for (const char* device : devices)
-      if (exists(device)) writable.emplace_back(device);
-  }
+  std::vector<std::string> writable = writable_devices(input.policy.mode);
   writable.insert(writable.end(), input.roots.begin(), input.roots.end());
   return launcher_argv(input, writable, false);
 }
@@ -117,6 +121,9 @@ std::string seatbelt_profile(const ProfileInput& input) {
     profile += "(allow file-write* (subpath " + seatbelt_string(root) + "))\n";
   if (auto state = state_below_roots(input.roots, input.host))
     profile += "(deny file-write* (subpath " + seatbelt_string(*state) + "))\n";
+  for (const std::string& path : input.closed)
+    profile += "(deny file-write* (subpath " + seatbelt_string(path) + "))\n";
+  for (const std::string& path : input.open) profile += "(allow file-write* (subpath " + seatbelt_string(path) + "))\n";
   for (const auto* list : {&input.read_only, &input.absent})
     for (const std::string& path : *list) profile += "(deny file-write* (subpath " + seatbelt_string(path) + "))\n";
   // Rules go by path: a folder above them that moves away takes what is in it out of their reach.

@@ -6,6 +6,7 @@
 
 #include "sandbox/fs_posix.h"
 #include "sandbox/git_folder.h"
+#include "sandbox/sockets.h"
 
 namespace sandbox {
 namespace {
@@ -37,9 +38,19 @@ class Collector {
       return false;
     }
     const auto target = canonical_target(path);
-    if (!target) return true;  // nobody gets there
+    if (!target) {
+      // What is behind a folder that is closed to us cannot be told, and a command could open it.
+      const auto closed = canonical_path(first_closed_folder(path));
+      if (closed) keep(*closed);
+      return true;
+    }
     absent(*target);
     return *target == path;
+  }
+
+  void close(const std::string& path) {
+    const auto target = canonical_target(path);
+    if (target && below_a_root(*target)) result.closed.push_back(*target);
   }
 
   Protected take() {
@@ -80,6 +91,13 @@ class Collector {
 
 }  // namespace
 
+bool below_closed(const Protected& guarded, const std::string& path) {
+  const auto below = [&](const std::string& folder) { return path != folder && path_within(path, folder); };
+  return std::any_of(guarded.closed.begin(), guarded.closed.end(),
+                     [&](const auto& f) { return path_within(path, f); }) &&
+         std::none_of(guarded.open.begin(), guarded.open.end(), below);
+}
+
 base::Result<Protected> protected_paths(const Policy& policy, const std::vector<std::string>& roots, const Host& host) {
   if (policy.mode != Mode::workspace_write || roots.empty()) return Protected{};
   const std::string& workspace = roots.front();
@@ -94,9 +112,11 @@ base::Result<Protected> protected_paths(const Policy& policy, const std::vector<
           "the protected path " + entry + " is, or is reached through, a link: name the real path in `protect`");
     }
   } else {
-    std::vector<std::string> paths = git_config_paths(workspace, host.home, roots);
-    for (const char* name : default_names) paths.push_back(workspace + "/" + name);
-    for (const std::string& path : paths) {
+    GitPaths git = git_config_paths(workspace, host.home, roots);
+    for (const std::string& path : git.closed) collector.close(path);
+    collector.result.open = std::move(git.open);
+    for (const char* name : default_names) git.config.push_back(workspace + "/" + name);
+    for (const std::string& path : git.config) {
       if (!collector.add(path) && path_within(path, workspace)) collector.result.links.push_back(path);
     }
   }

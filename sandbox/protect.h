@@ -17,9 +17,12 @@ struct Protected {
   // Do not exist. No mount can hold them without leaving something at that place: the fence refuses to make them, and
   // call-init a command's call that would (native/supervise.h).
   std::vector<std::string> absent;
+  // Nothing new is made below `closed`, but for what is below `open`.
+  std::vector<std::string> closed, open;
   // Of the default list, are or are reached through a link: what they lead to is kept, the link itself is not.
   std::vector<std::string> links;
 };
+bool below_closed(const Protected& guarded, const std::string& path);
 
 // An explicit entry that is, or is reached through, a link fails (sandbox_unavailable): it could lead elsewhere by the
 // time it is mounted. For the default list that would let one command stop every later one, so it is reported instead.

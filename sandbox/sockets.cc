@@ -157,7 +157,7 @@ bool is_socket(const struct stat& info) { return S_ISSOCK(info.st_mode) || S_ISF
 
 bool connectable(const std::string& path, const struct stat& info, bool capabilities) {
   if (!is_socket(info)) return false;
-  if (geteuid() == 0 && !capabilities) return reachable_without_capabilities(path) && permitted(info, 2);
+  if (geteuid() == 0 && !capabilities) return first_closed_folder(path).empty() && permitted(info, 2);
   return faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0;
 }
 
@@ -239,17 +239,16 @@ Variables read_socket_variables() {
   return variables;
 }
 
-bool reachable_without_capabilities(const std::string& path) {
-  const auto slash = path.rfind('/');
-  const std::string folder = slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
-  if (geteuid() != 0) return faccessat(AT_FDCWD, folder.c_str(), X_OK, AT_EACCESS) == 0;
-  for (auto end = std::size_t{0}; end != std::string::npos; end = folder.find('/', end + 1)) {
+std::string first_closed_folder(const std::string& path) {
+  for (auto end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    const auto slash = end == std::string::npos ? path.rfind('/') : path.rfind('/', end - 1);
+    const std::string folder = slash == 0 ? "/" : path.substr(0, slash);
     struct stat info {};
-    const std::string part = end == 0 ? "/" : folder.substr(0, end);
-    if (stat(part.c_str(), &info) != 0 || !permitted(info, 1)) return false;
+    const bool open = geteuid() == 0 ? stat(folder.c_str(), &info) == 0 && permitted(info, 1)
+                                     : faccessat(AT_FDCWD, folder.c_str(), X_OK, AT_EACCESS) == 0;
+    if (!open) return folder;
+    if (end == std::string::npos) return {};
   }
-  struct stat info {};
-  return stat(folder.c_str(), &info) == 0 && permitted(info, 1);
 }
 
 bool ControlSockets::within_folder(const std::string& file) const {
@@ -272,7 +271,7 @@ ControlSockets control_sockets(const SocketRules& rules, const Variables& variab
     struct stat info {};
     if (!path || lstat(path->c_str(), &info) != 0) continue;
     if (S_ISDIR(info.st_mode)) {
-      if (!capabilities && !reachable_without_capabilities(*path)) continue;
+      if (!capabilities && !first_closed_folder(*path).empty()) continue;
       Listing listing;
       list(*path, 1, capabilities, listing);
       if (!listing.others && !listing.sockets.empty()) add(found.folders, *path);

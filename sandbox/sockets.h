@@ -37,8 +37,8 @@ struct ControlSockets {
 // Canonical, existing, and open to a process of this user; `capabilities`: to one that keeps root's over files, too.
 ControlSockets control_sockets(const SocketRules& rules, const Variables& variables, bool capabilities);
 
-// Whether a process of this user that has no capabilities can reach `path` (canonical): what root loses in a user
-// namespace of its own. A mount on what cannot be reached fails.
-bool reachable_without_capabilities(const std::string& path);
+// The first folder on the way to `path` (canonical) that a process of this user which has no capabilities cannot pass:
+// what root loses in a user namespace of its own. "" when it gets there. A mount on what cannot be reached fails.
+std::string first_closed_folder(const std::string& path);
 
 }  // namespace sandbox

@@ -30,7 +30,7 @@ class Known:
 NEWER = ("fchmodat2-inside", "fchmod-empty-path-inside", "setxattrat-inside", "removexattrat-inside", "file-setattr-inside")
 
 GIT = tuple("git-" + name for name in (
-    "attributes-planted", "configuration-by-command", "configuration-by-edit", "configuration-replaced", "folder-exchanged",
+    "attributes-planted", "configuration-by-command", "configuration-by-edit", "configuration-replaced",
     "folder-linked", "folder-removed", "folder-renamed-and-made-anew", "hook-edited", "hook-linked", "hook-planted",
     "hook-replaced", "hooks-folder-exchanged", "hooks-folder-linked", "hooks-folder-replaced", "nested-repository-hook",
     "pointer-file-changed", "submodule-hook", "worktree-configuration"))

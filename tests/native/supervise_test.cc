@@ -59,8 +59,12 @@ struct World {
     auto options = test::options(argv);
     options.cwd = in;
     options.launcher_status = true;
-    options.supervision =
-        base::Supervision{{in}, kept, {in + "/absent", in + "/deep/absent"}, {"/dev/tty", "/dev/null"}, sockets};
+    options.supervision = base::Supervision{{in},
+                                            kept,
+                                            {in + "/absent", in + "/deep/absent", in + "/closed"},
+                                            {in + "/closed/open"},
+                                            {"/dev/tty", "/dev/null"},
+                                            sockets};
     auto child = base::Child::start(options);
     REQUIRE(child);
     Run run;
@@ -237,6 +241,124 @@ TEST_CASE("a protected name that does not exist is not made, by whatever call") 
     CHECK(std::filesystem::exists(world.in + "/f"));
   }
   CHECK(world.run("ls absent; cat absent; echo x > absent2; mkdir absentminded").denials == Words{});
+}
+
+TEST_CASE("a protected name is not made by moving what holds it, nor by a path that only the process can follow") {
+  if (!can_listen()) return;
+  for (const char* way : {"mkdir p; echo x > p/absent; mv deep old; mv p deep",
+                          "mkdir p; echo x > p/absent; mv deep old; ln -s p deep",
+                          "mkdir p; echo x > p/absent; exchange('p', 'deep')",
+                          "mkdir p; echo x > p/absent; exchange('deep', 'p')",
+                          "echo x > /proc/self/cwd/absent",
+                          "cd deep; ln -s /proc/self/cwd here; echo x > here/absent",
+                          "cd deep; ln -s /proc/self/cwd/absent here; echo x > here",
+                          "echo x > /proc/$$/cwd/absent",
+                          "cd deep; exec 9< .; echo x > /dev/fd/9/absent",
+                          "cd deep; exec 9< .; mv ../f /proc/self/fd/9/absent",
+                          "cd deep; exec 9< .; ln -s f /proc/thread-self/fd/9/absent",
+                          "mkdir /proc/self/cwd/absent",
+                          "publish('absent')",
+                          "nameless('absent')",
+                          "in_root('absent')",
+                          "deep_down('absent')",
+                          "listen('absent')",
+                          "hidden('absent')",
+                          "unreadable('absent')",
+                          "rooted('absent')"}) {
+    INFO(way);
+    World world;
+    std::filesystem::create_directories(world.in + "/deep");
+    const std::string text = way;
+    const auto call = text.find_last_of(';') == std::string::npos ? 0 : text.find_last_of(';') + 2;
+    const bool python_call = text.back() == ')';
+    const auto run = world.run(python_call ? R"(
+import ctypes, os, shutil, socket, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+def exchange(a, b):
+    if libc.renameat2(-100, a.encode(), -100, b.encode(), 2) != 0: raise OSError(ctypes.get_errno())
+def publish(name):
+    fd = os.open(".", os.O_TMPFILE | os.O_WRONLY)
+    os.link("/proc/self/fd/%d" % fd, name + "-not"); os.link("/proc/self/fd/%d" % fd, name)
+def nameless(name):
+    fd = os.open("f", os.O_RDONLY); sys.exit(libc.linkat(fd, b"", -100, name.encode(), 0x1000) != 0)
+def in_root(name):
+    how = struct.pack("QQQ", os.O_CREAT | os.O_WRONLY, 0o644, 0x10)
+    sys.exit(libc.syscall(437, os.open(".", os.O_RDONLY), b"/" + name.encode(), how, 24) < 0)
+def deep_down(name):
+    for i in range(18): os.mkdir("n" * 250); os.chdir("n" * 250)
+    open("here", "w"); os.mkdir("../" * 18 + name)
+def listen(name): socket.socket(socket.AF_UNIX).bind(name)
+def hidden(name): libc.prctl(4, 0); open(name, "w")
+def unreadable(name):
+    os.setgroups([]) if os.geteuid() == 0 else None
+    shutil.copy("/bin/touch", "t"); os.chmod("t", 0o111); sys.exit(os.spawnv(os.P_WAIT, "./t", ["t", name]))
+def rooted(name):
+    if libc.unshare(0x10000000) != 0 and os.geteuid() != 0: sys.exit(1)
+    os.chroot("."); open("/" + name, "w")
+)" + ("os.system(\"" + text.substr(0, call) + "true\")\n" + text.substr(call))
+                                           : text,
+                               python_call ? python : Words{"/bin/bash", "-c"});
+    INFO(run.outcome.err);
+    CHECK(run.outcome.exit.exit_code == 1);
+    CHECK_FALSE(std::filesystem::exists(std::filesystem::symlink_status(world.in + "/absent")));
+    CHECK_FALSE(std::filesystem::exists(std::filesystem::symlink_status(world.in + "/deep/absent")));
+  }
+}
+
+TEST_CASE("below a closed folder all is as ever in the open ones alone") {
+  if (!can_listen()) return;
+  World world;
+  std::filesystem::create_directories(world.in + "/closed/open");
+  test::put(world.in + "/closed/open/f", "x");
+  for (const char* way : {"echo x > closed/n", "mkdir closed/n", "mv f closed/n", "mkdir p; mv p closed/p",
+                          "mkdir p; mv closed old; mv p closed", "ln -s f closed/n", "chmod 700 closed"}) {
+    INFO(way);
+    CHECK(world.run(way).outcome.exit.exit_code == 1);
+    CHECK_FALSE(std::filesystem::exists(world.in + "/closed/n"));
+    CHECK_FALSE(std::filesystem::exists(world.in + "/closed/p"));
+    if (std::filesystem::exists(world.in + "/old")) std::filesystem::rename(world.in + "/old", world.in + "/closed");
+  }
+  const auto run = world.run("cd closed/open; echo x > n; mkdir m; mv f m/f; chmod 700 m; touch -d 2001-01-01 n");
+  CHECK(run.outcome.exit.exit_code == 0);
+  CHECK(run.denials.empty());
+}
+
+TEST_CASE("ways to a descriptor of one's own are no ways to a name") {
+  if (!can_listen()) return;
+  World world;
+  const auto run = world.run(
+      "ln -s /dev/stdout log; echo a > /dev/stdout; echo b > log; echo c > /dev/fd/1; echo d >> /proc/self/fd/1; "
+      "echo e > /dev/stderr; exec 9> g; echo f > /proc/self/fd/9; cat g");
+  CHECK(run.outcome.exit.exit_code == 0);
+  CHECK(run.outcome.out == "a\nb\nc\nd\nf\n");
+  CHECK(run.denials.empty());
+}
+
+TEST_CASE("what would have failed anyway is no denial, what the confinement alone forbids is one") {
+  if (!can_listen()) return;
+  World world;
+  const std::string& out = world.out;
+  std::filesystem::create_directories(out + "/full/x");
+  const auto denials = [&](const std::string& script) { return world.run(script).denials; };
+  CHECK(denials("mv f " + out + "/full/") == Words{"rename " + out + "/full/f"});
+  CHECK(denials("rmdir " + out + "/full; rm " + out + "/full; rmdir " + out + "/f; mv -T " + out + "/full/x " + out +
+                "/full") == Words{});
+  CHECK(denials("mv -n f " + out + "/f") == Words{});
+  CHECK(denials("rmdir " + out + "/full/x") == Words{"remove " + out + "/full/x"});
+  std::filesystem::remove_all(world.in + "/kept");
+  CHECK(denials("rm -f *; cd ..; rmdir in") == Words{"remove " + world.in});
+}
+
+TEST_CASE("a socket bound outside is a denial") {
+  if (!can_listen()) return;
+  World world;
+  const auto run =
+      world.run("import socket; socket.socket(socket.AF_UNIX).bind('" + world.out +
+                    "/s'); socket.socket(socket.AF_UNIX).bind('s'); "
+                    "socket.socket(socket.AF_UNIX).bind('\\0acp-test-none'); socket.socket().bind(('', 0))",
+                python);
+  CHECK(run.outcome.exit.exit_code == 0);
+  CHECK(run.denials == Words{"create " + world.out + "/s"});
 }
 
 TEST_CASE("more protected paths than a small table holds are all kept") {

@@ -325,6 +325,119 @@ TEST_CASE("a linked worktree commits to its repository, and to nothing else of i
   });
 }
 
+TEST_CASE("config of a worktree elsewhere is not laid down, also where there was none") {
+  World world;
+  const std::string feature = world.folder / "feature", config = world.ws + "/.git/worktrees/feature/config.worktree";
+  world.unconfined("g init -q . && g commit -q --allow-empty -m 1 && g config extensions.worktreeConfig true && " +
+                   ("g worktree add -q " + feature + " && g worktree add -q inside"));
+  const Words absent = world.guarded().absent;
+  CHECK(std::count(absent.begin(), absent.end(), config) == 1);
+  CHECK_FALSE(world.written(config));
+  for (const std::string backend : {"bwrap", "landlock"}) {
+    if (!test::usable(backend)) continue;
+    for (const std::string& way :
+         {std::string("echo n > .git/worktrees/feature/config.worktree"),
+          "g -C " + feature + " config --worktree core.editor n",
+          std::string(
+              "mkdir p && echo n > p/config.worktree; mv -T .git/worktrees/feature o; mv -T p .git/worktrees/feature"),
+          std::string("mkdir p && echo n > p/config.worktree; mv -T .git/worktrees/feature o; ln -sT ../../p "
+                      ".git/worktrees/feature"),
+          std::string("mkdir -p p/feature && echo n > p/feature/config.worktree; mv -T .git/worktrees o; mv -T p "
+                      ".git/worktrees")}) {
+      INFO(backend << ": " << way);
+      const auto outcome = world.run(way, backend);
+      REQUIRE(outcome);
+      CHECK(outcome->exit_code.value_or(0) != 0);
+      CHECK_FALSE(fs::exists(config));
+      if (fs::exists(world.ws + "/o")) {  // back again
+        const std::string place = fs::exists(world.ws + "/o/feature") ? "/.git/worktrees" : "/.git/worktrees/feature";
+        fs::remove_all(world.ws + place);
+        fs::rename(world.ws + "/o", world.ws + place);
+      }
+      fs::remove_all(world.ws + "/p");
+    }
+    const auto outcome = world.run("g worktree add -q new-" + backend +
+                                       " && g -C inside commit -q --allow-empty -m 2 && "
+                                       "g worktree remove inside && g worktree add -q inside inside",
+                                   backend);
+    REQUIRE(outcome);
+    INFO(backend << outcome->err);
+    CHECK(outcome->exit_code == 0);
+    world.unconfined("g -C inside status && g -C " + feature + " status");
+  }
+}
+
+TEST_CASE("what is laid down as a submodule's git folder is refused, work in a submodule is not") {
+  World world;
+  world.unconfined("g init -q " + world.folder / "sub" + " && g -C " + world.folder / "sub" +
+                   " commit -q --allow-empty -m 1 && g init -q . && "
+                   "g -c protocol.file.allow=always submodule add -q " +
+                   world.folder / "sub" +
+                   " deep/m && g commit -qm 1 && g init -q --bare b && echo n > b/hooks/post-checkout");
+  const std::string modules = world.ws + "/.git/modules";
+  for (const std::string& path : {modules + "/x/config", modules + "/deep/x", modules + "/deep/m/hooks/new"})
+    CHECK_FALSE(world.written(path));
+  CHECK(world.written(modules + "/deep/m/info/new"));
+  if (!test::usable("bwrap")) return;
+  world.works("cd deep/m && echo 2 > f && g add f && g commit -qm 2 && g checkout -qb b && g gc -q && g fsck");
+  world.attacks({"mkdir .git/modules/x", "mv b .git/modules/x", "ln -s ../../b .git/modules/x",
+                 "cp -r b .git/modules/x", "mv b .git/modules/deep/x",
+                 "mkdir p; mv b p/m; mv .git/modules o; mv p .git/modules", "mv .git/modules/deep o",
+                 "g clone -q --bare . .git/modules/deep/x"});
+  CHECK(listing(modules) == "deep ");
+  CHECK(listing(modules + "/deep") == "m ");
+  world.unconfined("rm -rf .git/modules deep");
+  world.attacks({"mkdir .git/modules", "mv b .git/modules", "ln -s ../b .git/modules"});
+  CHECK_FALSE(fs::exists(fs::symlink_status(modules)));
+}
+
+TEST_CASE("a bare repository as the workspace keeps its hooks and config") {
+  World world;
+  world.unconfined("g init -q --bare . && rm -rf " + world.folder / "c" + " && g clone -q . " + world.folder / "c" +
+                   " && g -C " + world.folder / "c" + " commit -q --allow-empty -m 1");
+  CHECK(world.guarded().kept == Words{world.ws + "/config", world.ws + "/hooks"});
+  CHECK_FALSE(world.written(world.ws + "/hooks/post-update"));
+  CHECK_FALSE(world.written(world.ws + "/commondir"));
+  if (!test::usable("bwrap")) return;
+  world.attacks({"echo n > hooks/pre-receive", "echo n >> config", "mv hooks h2", "echo /tmp > commondir"});
+  world.works("g fetch -q " + world.folder / "c" + " HEAD:new && g gc -q && g update-ref refs/heads/x new");
+}
+
+TEST_CASE("a repository that lost its config and hooks is not replaced by a prepared one") {
+  World world;
+  world.unconfined("g init -q . && rm -rf .git/hooks .git/config && g init -q p && echo n > p/.git/hooks/pre-commit");
+  for (const std::string backend : {"bwrap", "landlock"}) {
+    if (!test::usable(backend)) continue;
+    for (const std::string way : {"mv .git o && mv p/.git .git", "mv .git o && ln -s p/.git .git",
+                                  "mv p/.git/hooks .git/hooks", "cp p/.git/config .git/config"}) {
+      INFO(backend << ": " << way);
+      const auto outcome = world.run(way, backend);
+      REQUIRE(outcome);
+      CHECK(outcome->exit_code.value_or(0) != 0);
+      if (fs::exists(world.ws + "/o")) fs::rename(world.ws + "/o", world.ws + "/.git");
+      CHECK_FALSE(fs::exists(world.ws + "/.git/hooks"));
+      CHECK_FALSE(fs::exists(world.ws + "/.git/config"));
+    }
+  }
+}
+
+TEST_CASE("a folder that was closed is not opened again to get at what it holds") {
+  World world;
+  world.unconfined("g init -q . && mkdir -p .vscode && echo t > .vscode/tasks.json");
+  if (!test::usable("bwrap")) return;
+  for (const char* mode : {"000", "644"}) {
+    for (const char* folder : {".git", ".vscode"}) {
+      INFO(folder << " " << mode);
+      world.unconfined(std::string("chmod ") + mode + " " + folder);
+      world.attacks({std::string("chmod 755 ") + folder, std::string("mv -T ") + folder + " o",
+                     std::string("mkdir p && mv -T p ") + folder, std::string("rmdir ") + folder});
+      world.unconfined(std::string("chmod 755 ") + folder + "; rmdir p");
+      CHECK_FALSE(fs::exists(world.ws + "/o"));
+    }
+  }
+  world.works("g status -s && g add -A && g commit -qm 1");
+}
+
 TEST_CASE("a .git file that a command wrote widens nothing") {
   World world;
   const std::string repo = world.folder / "repo";
