@@ -195,11 +195,8 @@ static enum place locate(const struct task* task, int at, const char* path, bool
       place = n > 0 && (size_t)n < room ? told : untold;
       break;
     }
-    if (names_descriptor(target, &fd)) break;
-    if (fstatfs(base, &system) != 0 || system.f_type == PROC_SUPER_MAGIC) {
-      place = untold;
-      break;
-    }
+    /* What a link of /proc leads to is there already. */
+    if (names_descriptor(target, &fd) || fstatfs(base, &system) != 0 || system.f_type == PROC_SUPER_MAGIC) break;
     int own = base;
     snprintf(text, sizeof text, "%s", own_way(target, &own));
     if (own != base || *text == '/') {
