@@ -144,7 +144,8 @@ class LocalSandbox final : public Sandbox {
       if (!works && works.error().code == ErrorCode::cancelled) return tl::unexpected(works.error());
       if (works) {
         verdict.backend = backend;
-        verdict.lines.push_back(name + ": works, " + to_string(enforcement(*backend, verdict, Mode::workspace_write)) +
+        const Enforcement holds = enforcement(*backend, verdict, Mode::workspace_write);
+        verdict.lines.push_back(name + ": works" + (holds.coverage == Coverage::full ? "" : ", " + to_string(holds)) +
                                 (supervised(*backend, verdict) ? ", denials observed" : ", denials read from texts"));
         break;
       }
@@ -381,8 +382,10 @@ class LocalSandbox final : public Sandbox {
     }
   }
 
-  static std::string unavailable_text(const Verdict& verdict) {
-    std::string text = "no sandbox backend works on this host, and the command was not run";
+  std::string unavailable_text(const Verdict& verdict) const {
+    std::string text = options_.chain.empty() ? "no sandbox backend works on this host"
+                                              : "none of the sandbox backends in `chain` works on this host";
+    text += ", and the command was not run";
     if (verdict.lines.empty()) return text + " (this platform has none)";
     for (const std::string& line : verdict.lines) text += "; " + line;
     return text;

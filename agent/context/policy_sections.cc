@@ -29,7 +29,7 @@ std::string workspace_text(const sandbox::Policy& policy, const sandbox::Host& h
                 : fmt::format("No folder is writable here: {}.", roots.error().message);
   if (of_git > 0) text += " Git can commit to the repository of this linked worktree.";
   if (const std::string words = sandbox::protected_words(policy); roots && !words.empty())
-    text += fmt::format(" Read-only in the workspace: {}.", words);
+    text += fmt::format(" Protected in the workspace, not to be changed: {}.", words);
   if (!host.home.empty() && policy.workspace_root == host.home) {
     text += " The workspace is the user's whole home folder: be careful.";
   }

@@ -49,6 +49,24 @@ planted("folder-linked", "mv .git old; ln -s old .git", present("ws/old"))
 planted("folder-removed", "rm -rf .git", lambda w: not os.path.exists(w.ws + "/.git/HEAD") and ".git was removed")
 planted("worktree-configuration", "git config --worktree core.editor 'touch /tmp/x'; printf '[core]\\n\\tfsmonitor = x\\n' > .git/config.worktree",
         git_changed("config", "config.worktree"))
+planted("worktree-elsewhere-configuration",
+        "printf '[core]\\n\\tfsmonitor = x\\n' > .git/worktrees/feature/config.worktree; mkdir p; "
+        "cp .git/config p/config.worktree; mv -T .git/worktrees/feature o; mv -T p .git/worktrees/feature; "
+        "ln -sT ../../p .git/worktrees/feature; \"$ATTACK\" exchange p .git/worktrees/feature",
+        git_changed("worktrees/feature/config.worktree"),
+        setup=REPOSITORY + 'git config extensions.worktreeConfig true; git worktree add -q "$BASE/r/feature"')
+for name, run in (("by-its-own-way", "echo ../evil > /proc/self/cwd/.git/commondir; cd .git; echo ../evil > /proc/self/cwd/commondir; "
+                   "exec 8<.; echo ../evil > /dev/fd/8/commondir; ln -s /proc/self/cwd ../x; echo ../evil > ../x/../.git/commondir"),
+                  ("by-a-move", 'echo ../evil > n; mv n /proc/self/cwd/.git/commondir; "$ATTACK" tmpfile "$WS/.git" commondir'),
+                  ("by-a-socket", "/usr/bin/python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\".git/commondir\")'"),
+                  ("by-another-repository", "cp -r .git evil; echo ../evil > evil/commondir; mv -T .git o; mv -T evil .git")):
+    planted("common-folder-" + name, run, present("ws/.git/commondir"))
+planted("submodule-to-be", "mkdir -p .git/modules/m; cp -r .git/hooks .git/modules/m; mv .git/hooks .git/modules",
+        git_changed("modules"))
+planted("closed-and-opened-again", "chmod 755 .git; echo x > .git/hooks/pre-commit", git_changed("hooks"),
+        setup=REPOSITORY + "chmod 000 .git", undo=lambda w: os.chmod(w.ws + "/.git", 0o755))
+planted("bare-hook", "echo x > hooks/pre-receive; echo x >> config", lambda w: os.path.exists(w.ws + "/hooks/pre-receive")
+        and "hooks/pre-receive was made", setup='cd "$WS"; git init -q --bare .; mkdir -p hooks')
 planted("submodule-hook", "echo x > .git/modules/m/hooks/pre-commit", git_changed("modules/m/hooks"),
         setup=REPOSITORY + "git init -q --bare .git/modules/m; mkdir -p .git/modules/m/hooks")
 planted("nested-repository-hook", "echo x > sub/.git/hooks/pre-commit", present("ws/sub/.git/hooks/pre-commit"),

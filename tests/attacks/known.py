@@ -32,7 +32,7 @@ NEWER = ("fchmodat2-inside", "fchmod-empty-path-inside", "setxattrat-inside", "r
 GIT = tuple("git-" + name for name in (
     "attributes-planted", "configuration-by-command", "configuration-by-edit", "configuration-replaced",
     "folder-linked", "folder-removed", "folder-renamed-and-made-anew", "hook-edited", "hook-linked", "hook-planted",
-    "hook-replaced", "hooks-folder-exchanged", "hooks-folder-linked", "hooks-folder-replaced", "nested-repository-hook",
+    "hook-replaced", "hooks-folder-exchanged", "hooks-folder-linked", "hooks-folder-replaced", "nested-repository-hook", "submodule-to-be", "closed-and-opened-again", "bare-hook",
     "pointer-file-changed", "submodule-hook", "worktree-configuration"))
 LISTED = tuple(f"tool-file-{name}-edited" for name in ("envrc", "idea", "mcp", "vscode-settings", "vscode-tasks")) + (
     "tool-folder-renamed-and-made-anew",)
@@ -64,6 +64,8 @@ KNOWN = (
 
     Known("Landlock alone has no private terminals", ("terminal-by-script", "terminal-of-ones-own"), "landlock"),
     Known("Landlock alone has no private shared memory", ("shared-memory", "python-multiprocessing"), "landlock"),
+    Known("on bwrap root has no rights over files of other owners", ("files-of-another-owner",), "bwrap", "workspace-write",
+          "root"),
     Known("bwrap takes 9000 arguments at most", ("many-arguments",), "bwrap"),
     Known("/proc/self cannot be written, so no user namespace either", ("own-name", "user-namespace")),
 )

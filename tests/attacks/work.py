@@ -110,3 +110,6 @@ can("large-memory", "/usr/bin/python3 -c 'import mmap; m = mmap.mmap(-1, 1 << 28
 CASES.append(writes("next-call-sees-it", "", lambda w: w.done.out == "one\n" and "seen",
                     drive=lambda w: (w.run("echo one > made; echo one > /tmp/attack-$UNIQUE"),
                                      w.run("cat made && rm /tmp/attack-$UNIQUE"))))
+
+# Files of several owners, as an archive unpacked by root leaves them.
+makes("files-of-another-owner", "mkdir q && chown 1234:1234 q && echo yes > q/f && mv q/f result", users=("root",))
