@@ -173,7 +173,6 @@ static enum place locate(const struct task* task, int at, const char* path, bool
   snprintf(text, sizeof text, "%s", path);
   for (int links = 0; links < most_links; ++links) {
     char folder[PATH_MAX];
-    struct statfs system;
     struct stat info;
     const char* last = cut_last(text);
     fd = open_folder(base, last == text ? "." : text);
@@ -195,8 +194,7 @@ static enum place locate(const struct task* task, int at, const char* path, bool
       place = n > 0 && (size_t)n < room ? told : untold;
       break;
     }
-    /* What a link of /proc leads to is there already. */
-    if (names_descriptor(target, &fd) || fstatfs(base, &system) != 0 || system.f_type == PROC_SUPER_MAGIC) break;
+    if (names_descriptor(target, &fd)) break;
     int own = base;
     snprintf(text, sizeof text, "%s", own_way(target, &own));
     if (own != base || *text == '/') {

@@ -335,6 +335,17 @@ TEST_CASE("ways to a descriptor of one's own are no ways to a name") {
   CHECK(run.denials.empty());
 }
 
+TEST_CASE("a program that hides its memory works as ever") {
+  if (!can_listen()) return;
+  const World world;
+  const auto run = world.run(
+      "import ctypes, os; libc = ctypes.CDLL(None); print(libc.prctl(4, 0), libc.prctl(3)); open('n', 'w'); "
+      "os.chmod('n', 0o600); libc.prctl(4, 1); print(libc.prctl(3))",
+      python);
+  CHECK(run.outcome.out == "0 1\n1\n");
+  CHECK(world.mode_of(world.in + "/n") == 0600);
+}
+
 TEST_CASE("what would have failed anyway is no denial, what the confinement alone forbids is one") {
   if (!can_listen()) return;
   World world;
