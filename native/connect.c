@@ -167,7 +167,7 @@ static int settle(const struct supervisor* self, const struct task* task, union 
   int error = EACCES;
   if (take_ids(task)) {
     *held = resolve(task, AT_FDCWD, path, true);
-    error = *held >= 0 ? 0 : errno == ELOOP ? EACCES : errno;
+    error = *held >= 0 ? 0 : errno;
   }
   take_own_ids();
   if (error) return error;

@@ -107,32 +107,6 @@ static int open_folder(int base, const char* path) {
   return (int)syscall(nr_openat2, base, path, &how, sizeof how);
 }
 
-/* What is left of a path that begins with a link of the process's own in /proc, and in *at where that link leads. */
-static const char* own_way(const char* path, int* at) {
-  static const char* const places[] = {"/proc/self/", "/proc/thread-self/"};
-  const char* name = NULL;
-  char* end = NULL;
-  for (size_t i = 0; i < sizeof places / sizeof *places; ++i) {
-    if (strncmp(path, places[i], strlen(places[i])) == 0) name = path + strlen(places[i]);
-  }
-  if (strncmp(path, "/dev/fd/", 8) == 0) name = path + 5;
-  if (!name) return path;
-  if (strncmp(name, "root/", 5) == 0) return name + 4;
-  int number = AT_FDCWD;
-  if (strncmp(name, "fd/", 3) == 0 && name[3] >= '0' && name[3] <= '9') {
-    number = (int)strtol(name + 3, &end, 10);
-    name = end;
-  } else if (strncmp(name, "cwd", 3) == 0) {
-    name += 3;
-  } else {
-    return path;
-  }
-  if (*name != '/') return path;
-  while (*name == '/') ++name;
-  *at = number;
-  return *name ? name : ".";
-}
-
 /* Where relative paths of the process start; AT_FDCWD (ours; only absolute ones are looked up then) or -1. */
 static int open_base(const struct task* task, int at, const char* path) {
   char name[32];
@@ -534,7 +508,11 @@ static int enforce(const struct supervisor* self, const struct task* task, const
   char path[PATH_MAX], place[path_room];
   const char* named = NULL;
   const int at = call->at < 0 ? AT_FDCWD : (int)data->args[call->at];
-  if (!about_descriptor(call, data)) {
+  const uint64_t known_flags = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH;
+  if (about_descriptor(call, data)) {
+    if (!usable_descriptor(task, at)) return EBADF;
+  } else {
+    if (call->flags >= 0 && (data->args[call->flags] & 0xffffffff & ~known_flags)) return EINVAL;
     const int error = read_string(task, data->args[call->path], path, sizeof path);
     if (error) return error;
     const bool empty_is_at = call->flags >= 0 && (data->args[call->flags] & AT_EMPTY_PATH);
@@ -545,7 +523,7 @@ static int enforce(const struct supervisor* self, const struct task* task, const
   if (take_ids(task)) {
     const int fd = resolve(task, at, named, follows(call, data));
     if (fd < 0) {
-      error = errno == ELOOP && named ? EACCES : errno;
+      error = errno;
     } else if (!inside(self, fd, place, sizeof place)) {
       if (*place == '/' && !within(place, "/proc") && user_could_change_inode(place))
         tell(self, change_names[call->change], place);

@@ -67,16 +67,47 @@ bool names_descriptor(const char* path, int* fd) {
 
 /* A descriptor (O_PATH) of what the call is about, or -1 with errno. Links of /proc that lead anywhere are not
  * followed: they would be ours. */
+const char* own_way(const char* path, int* at) {
+  static const char* const places[] = {"/proc/self/", "/proc/thread-self/"};
+  const char* name = NULL;
+  char* end = NULL;
+  for (size_t i = 0; i < sizeof places / sizeof *places; ++i) {
+    if (strncmp(path, places[i], strlen(places[i])) == 0) name = path + strlen(places[i]);
+  }
+  if (strncmp(path, "/dev/fd/", 8) == 0) name = path + 5;
+  if (!name) return path;
+  if (strncmp(name, "root/", 5) == 0) return name + 4;
+  int number = AT_FDCWD;
+  if (strncmp(name, "fd/", 3) == 0 && name[3] >= '0' && name[3] <= '9') {
+    number = (int)strtol(name + 3, &end, 10);
+    name = end;
+  } else if (strncmp(name, "cwd", 3) == 0) {
+    name += 3;
+  } else {
+    return path;
+  }
+  if (*name != '/') return path;
+  while (*name == '/') ++name;
+  *at = number;
+  return *name ? name : ".";
+}
+
 int resolve(const struct task* task, int at, const char* path, bool follow) {
   char name[32];
   int fd;
   if (path && names_descriptor(path, &fd)) {
     at = fd;
     path = NULL;
+  } else if (path) {
+    path = own_way(path, &at);
   }
   const int flags = O_PATH | O_CLOEXEC;
   snprintf(name, sizeof name, at == AT_FDCWD ? "cwd" : "fd/%d", at);
-  if (!path || !*path) return openat(task->dir, name, flags);
+  if (!path || !*path) {
+    fd = openat(task->dir, name, flags);
+    if (fd < 0 && errno == ENOENT) errno = EBADF;
+    return fd;
+  }
   struct open_how how = {.flags = (uint64_t)(flags | (follow ? 0 : O_NOFOLLOW)), .resolve = RESOLVE_NO_MAGICLINKS};
   int base = AT_FDCWD;
   if (*path == '/') {
@@ -91,13 +122,34 @@ int resolve(const struct task* task, int at, const char* path, bool follow) {
     }
   } else {
     base = openat(task->dir, name, flags);
+    if (base < 0 && errno == ENOENT) errno = EBADF;
   }
   if (base < 0 && base != AT_FDCWD) return -1;
   fd = (int)syscall(nr_openat2, base, path, &how, sizeof how);
-  const int error = errno;
+  int error = errno;
+  if (fd < 0 && error == ELOOP) { /* more links than there may be, or one that is not followed? */
+    how.resolve &= ~(uint64_t)RESOLVE_NO_MAGICLINKS;
+    const int any = (int)syscall(nr_openat2, base, path, &how, sizeof how);
+    if (any >= 0 || errno != ELOOP) error = EACCES;
+    if (any >= 0) close(any);
+  }
   if (base >= 0) close(base);
   errno = error;
   return fd;
+}
+
+bool usable_descriptor(const struct task* task, int number) {
+  char name[32], text[256];
+  if (number < 0) return false;
+  snprintf(name, sizeof name, "fdinfo/%d", number);
+  const int fd = openat(task->dir, name, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const ssize_t n = read(fd, text, sizeof text - 1);
+  close(fd);
+  if (n <= 0) return false;
+  text[n] = '\0';
+  const char* flags = strstr(text, "flags:");
+  return flags && !(strtoul(flags + 6, NULL, 8) & O_PATH);
 }
 
 static bool number_list(const char* status, const char* field, unsigned long* out, size_t room, size_t* count) {

@@ -26,6 +26,12 @@ bool path_of(int fd, char* out, size_t room);
  * our side is our own. */
 bool names_descriptor(const char* path, int* fd);
 
+/* What is left of a path that begins with a link of the process's own in /proc, and in *at where that link leads. */
+const char* own_way(const char* path, int* at);
+
+/* Whether it is open, and not only as a place (O_PATH). */
+bool usable_descriptor(const struct task* task, int number);
+
 /* A descriptor (O_PATH) of what `path` (null: the descriptor `at` itself) means to the process, or -1 with errno. Links
  * of /proc that lead anywhere are not followed: they would be ours. */
 int resolve(const struct task* task, int at, const char* path, bool follow);

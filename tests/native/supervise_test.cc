@@ -151,7 +151,25 @@ TEST_CASE("links of /proc are not followed to what they mean for call-init") {
   const auto run =
       world.run("mkdir sub; echo > sub/f; cd sub; chmod 600 /proc/self/cwd/f; chmod 600 /proc/self/../self/cwd/f");
   CHECK(run.outcome.exit.exit_code == 1);
+  CHECK(world.mode_of(world.in + "/sub/f") == 0600);  // by the process's own way
   CHECK(world.mode_of(world.in + "/f") == 0644);
+}
+
+TEST_CASE("a change that the kernel would refuse has the kernel's error") {
+  if (!can_listen()) return;
+  const World world;
+  const auto run = world.run(R"(
+import ctypes, errno, os
+libc = ctypes.CDLL(None, use_errno=True)
+def no(call, *args): print("done" if call(*args) == 0 else errno.errorcode[ctypes.get_errno()])
+os.symlink("loop", "loop"); place = os.open("f", os.O_PATH)
+no(libc.fchmod, 99, 0o600); no(libc.fchmod, -1, 0o600); no(libc.fchmod, -100, 0o600); no(libc.fchmod, place, 0o600)
+no(libc.futimens, place, None); no(libc.fchownat, place, b"", -1, -1, 0x1000); no(libc.fchownat, 99, b"", -1, -1, 0x1000)
+no(libc.fchmodat, 99, b"f", 0o600, 0); no(libc.chmod, b"loop", 0o600); no(libc.fchownat, -100, b"f", -1, -1, 0x40)
+no(libc.fsetxattr, place, b"user.x", b"x", 1, 0); no(libc.ioctl, place, 0x40086602, b"\0" * 8))",
+                             python);
+  CHECK(run.outcome.out == "EBADF\nEBADF\nEBADF\nEBADF\nEBADF\ndone\nEBADF\nEBADF\nELOOP\nEINVAL\nEBADF\nEBADF\n");
+  CHECK(run.denials.empty());
 }
 
 TEST_CASE("attributes that carry privileges and inode flags are refused inside, too") {
