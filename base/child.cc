@@ -227,7 +227,8 @@ Result<std::unique_ptr<Child>> Child::start(const ChildOptions& options) {
     for (const auto& [option, paths] :
          {std::pair{"--root", &options.supervision->roots}, std::pair{"--keep", &options.supervision->kept},
           std::pair{"--absent", &options.supervision->absent}, std::pair{"--open", &options.supervision->open},
-          std::pair{"--quiet", &options.supervision->quiet}, std::pair{"--socket", &options.supervision->sockets}}) {
+          std::pair{"--own", &options.supervision->own}, std::pair{"--quiet", &options.supervision->quiet},
+          std::pair{"--socket", &options.supervision->sockets}}) {
       for (const std::string& path : *paths) args.insert(args.end(), {option, path});
     }
   }

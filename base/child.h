@@ -27,6 +27,7 @@ struct Supervision {
   std::vector<std::string> kept;     // read-only inside a root
   std::vector<std::string> absent;   // names that must not be made, nor anything below, in folders that exist
   std::vector<std::string> open;     // folders below such a name in which all is as ever
+  std::vector<std::string> own;      // where the runner has file systems of the call's own
   std::vector<std::string> quiet;    // a denial there is not worth a word
   std::vector<std::string> sockets;  // not to be connected to: themselves, or what is below
 };

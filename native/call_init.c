@@ -1,7 +1,7 @@
 /* call-init: the reaper of one command. Started by the agent for every command, confined or not; includes nothing of
  * ours.
  *
- *   call-init --control FD --status FD [--pass FD]... [--listener FD [--root|--keep|--absent|--open|--quiet|--socket
+ *   call-init --control FD --status FD [--pass FD]... [--listener FD [--root|--keep|--absent|--open|--own|--quiet|--socket
  *             PATH]...] -- ARGV...
  *
  * What it is: a single-threaded, unconfined process that runs ARGV as its direct child, is the child subreaper of
@@ -551,6 +551,7 @@ static struct path_list* list_of(const char* option) {
   if (strcmp(option, "--keep") == 0) return &supervisor.kept;
   if (strcmp(option, "--absent") == 0) return &supervisor.absent;
   if (strcmp(option, "--open") == 0) return &supervisor.open;
+  if (strcmp(option, "--own") == 0) return &supervisor.own;
   if (strcmp(option, "--quiet") == 0) return &supervisor.quiet;
   if (strcmp(option, "--socket") == 0) return &supervisor.sockets;
   return NULL;

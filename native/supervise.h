@@ -32,6 +32,7 @@ struct supervisor {
   struct path_list kept;    /* read-only inside a root */
   struct path_list absent;  /* names that must not be made, nor anything below, in folders that exist */
   struct path_list open;    /* folders below such a name in which all is as ever */
+  struct path_list own;     /* where the runner has file systems of the call's own */
   struct path_list quiet;   /* what is denied there is not worth a word */
   struct path_list sockets; /* not to be connected to: themselves, or what is below */
   DIR* proc;                /* null: nothing can be looked at */

@@ -16,7 +16,10 @@
 
 #include "filter.h"
 
-enum { page = 4096 /* strings are read up to a border of this: the next page may not be there */ };
+enum {
+  most_attempts = 64,
+  page = 4096 /* strings are read up to a border of this: the next page may not be there */
+};
 
 bool read_memory(const struct task* task, uint64_t address, void* out, size_t size) {
   return pread(task->mem, out, size, (off_t)address) == (ssize_t)size;
@@ -109,23 +112,18 @@ int resolve(const struct task* task, int at, const char* path, bool follow) {
     return fd;
   }
   struct open_how how = {.flags = (uint64_t)(flags | (follow ? 0 : O_NOFOLLOW)), .resolve = RESOLVE_NO_MAGICLINKS};
-  int base = AT_FDCWD;
-  if (*path == '/') {
-    char root[PATH_MAX];
-    if (!read_link(task->dir, "root", root, sizeof root)) {
-      errno = EACCES;
-      return -1;
-    }
-    if (strcmp(root, "/") != 0) {
-      base = openat(task->dir, "root", flags | O_DIRECTORY);
-      how.resolve |= RESOLVE_IN_ROOT;
-    }
-  } else {
-    base = openat(task->dir, name, flags);
-    if (base < 0 && errno == ENOENT) errno = EBADF;
+  const bool absolute = *path == '/';
+  const int base = openat(task->dir, absolute ? "root" : name, flags);
+  if (base < 0) {
+    if (errno == ENOENT) errno = EBADF;
+    return -1;
   }
-  if (base < 0 && base != AT_FDCWD) return -1;
-  fd = (int)syscall(nr_openat2, base, path, &how, sizeof how);
+  if (absolute) how.resolve |= RESOLVE_IN_ROOT;
+  /* Somebody who renames or mounts meanwhile makes a look at ".." be refused. */
+  for (int attempt = 0; attempt < most_attempts; ++attempt) {
+    fd = (int)syscall(nr_openat2, base, path, &how, sizeof how);
+    if (fd >= 0 || errno != EAGAIN) break;
+  }
   int error = errno;
   if (fd < 0 && error == ELOOP) { /* more links than there may be, or one that is not followed? */
     how.resolve &= ~(uint64_t)RESOLVE_NO_MAGICLINKS;
@@ -133,7 +131,7 @@ int resolve(const struct task* task, int at, const char* path, bool follow) {
     if (any >= 0 || errno != ELOOP) error = EACCES;
     if (any >= 0) close(any);
   }
-  if (base >= 0) close(base);
+  close(base);
   errno = error;
   return fd;
 }

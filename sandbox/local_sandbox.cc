@@ -223,7 +223,10 @@ class LocalSandbox final : public Sandbox {
     rules.open = input.open;
     rules.quiet = {"/dev/tty"};  // a shell tries its terminal at every start
     for (const std::string& device : writable_devices(input.policy.mode)) rules.quiet.push_back(device);
-    if (backend == Backend::bwrap) rules.quiet.insert(rules.quiet.end(), {"/dev/pts", "/dev/ptmx", "/dev/shm"});
+    if (backend == Backend::bwrap) {
+      rules.own = {"/dev/pts", "/dev/shm"};
+      rules.quiet.insert(rules.quiet.end(), {"/dev/pts", "/dev/ptmx", "/dev/shm"});
+    }
     return rules;
   }
 

@@ -62,8 +62,8 @@ KNOWN = (
     Known("Landlock alone has no process namespace: what call-init would have ended lives on if somebody kills call-init itself",
           ("reaper-killed-leaves-nothing",), "landlock"),
 
-    Known("Landlock alone has no private terminals", ("terminal-by-script", "terminal-of-ones-own"), "landlock"),
-    Known("Landlock alone has no private shared memory", ("shared-memory", "python-multiprocessing"), "landlock"),
+    Known("Landlock alone has no private terminals", ("terminal-by-script", "terminal-changed", "terminal-of-ones-own"), "landlock"),
+    Known("Landlock alone has no private shared memory", ("shared-memory", "shared-memory-changed", "python-multiprocessing"), "landlock"),
     Known("on bwrap root has no rights over files of other owners", ("files-of-another-owner",), "bwrap", "workspace-write",
           "root"),
     Known("bwrap takes 9000 arguments at most", ("many-arguments",), "bwrap"),

@@ -99,6 +99,9 @@ makes("node-installs", "cd app && npm install --offline --no-audit --no-fund --c
       setup="""mkdir -p "$WS/app/dep"; cd "$WS/app"; echo '{"name":"dep","version":"1.0.0"}' > dep/package.json
       echo '{"name":"x","version":"1.0.0","dependencies":{"dep":"file:./dep"}}' > package.json""", modes=ONLY_WRITE,
       program="npm", limit=60)
+can("shared-memory-changed", 'f=/dev/shm/attack-$UNIQUE; echo x > $f && chmod 600 $f && touch -d 2001-01-01 $f && stat -c %a-%Y $f; rm -f $f',
+    "600-978307200", env={"TZ": "UTC"}, modes=ONLY_WRITE)
+can("terminal-changed", "script -qec 'chmod 620 $(tty) && stat -c %a $(tty)' /dev/null", "620")
 can("shared-memory", 'echo yes > /dev/shm/attack-$UNIQUE && cat /dev/shm/attack-$UNIQUE; rm /dev/shm/attack-$UNIQUE',
     modes=ONLY_WRITE)
 can("trace-a-program", "strace -f -o /dev/null true && echo yes", program="strace")

@@ -63,6 +63,7 @@ struct World {
                                             kept,
                                             {in + "/absent", in + "/deep/absent", in + "/closed"},
                                             {in + "/closed/open"},
+                                            {},
                                             {"/dev/tty", "/dev/null"},
                                             sockets};
     auto child = base::Child::start(options);
