@@ -1,8 +1,10 @@
 // Consent over session/request_permission. Only the option this file offers for it approves; any other answer does not.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "acp/bounds.h"
 #include "acp/connection.h"
+#include "acp/projection.h"
 #include "base/text.h"
 
 namespace acp {
@@ -12,18 +14,34 @@ using agent::ApprovalOutcome;
 
 constexpr const char* allow_option = "allow-once";
 constexpr const char* reject_option = "reject-once";
-constexpr std::size_t reason_bytes = 16 * 1024, subject_bytes = 64 * 1024;
+constexpr std::size_t subject_bytes = 64 * 1024, line_bytes = 16 * 1024;
+constexpr std::size_t short_subject = 120;  // bytes that are seen at a glance
 
-// All that the answer is about: a title is cut, and what a call names may lead elsewhere. The model words part of it,
-// so nothing in it may redraw or reorder what the user reads.
+// How much there is to read, where it may not be seen at once: blanks can push the rest out of view.
+std::string extent(std::string_view text) {
+  const auto lines = 1 + std::count(text.begin(), text.end(), '\n');
+  if (lines == 1 && text.size() <= short_subject) return {};
+  return " (" + std::to_string(lines) + (lines == 1 ? " line, " : " lines, ") + std::to_string(text.size()) + " bytes)";
+}
+
+// All that the answer is about: a title is cut, and what a call names may lead elsewhere. The model words part of it:
+// what it wants done stands first and is set apart line by line, what it says about it is one line and marked as its
+// own, so that nothing of it can be read as ours or take the rest out of sight.
 std::string question(const agent::ApprovalRequest& request) {
-  const auto plain = [](const std::string& part, std::size_t bytes) {
-    return fit_text(base::without_direction_marks(base::clean_terminal_text(part)), bytes);
-  };
-  std::string text = plain(request.reason, reason_bytes);
-  if (!request.subject.empty()) text += "\n\n" + plain(request.subject, subject_bytes);
+  const agent::ApprovalSubject& subject = request.subject;
+  const std::string_view what = base::trim(subject.what);
+  std::string text = "Allow once with " + request.mode + extent(what) + ":\n\n" +
+                     fit_text(base::indented(base::plain_text(what)), subject_bytes);
+  if (!subject.folder.empty()) text += "\n\nin " + fit_text(base::plain_line(subject.folder), line_bytes);
+  text += "\n\nThe model's words: " + fit_text(base::plain_line(request.justification), line_bytes);
   if (!request.grounded) text += "\n\nThis was not denied before in this session: it asks without having tried.";
   return text;
+}
+
+base::Json question_content(const agent::ApprovalRequest& request) {
+  base::Json content = base::Json::array({text_content(question(request))});
+  for (base::Json& entry : diff_content(request.subject.diffs)) content.push_back(std::move(entry));
+  return content;
 }
 
 base::Json permission_params(Connection& connection, const agent::Session& session,
@@ -31,8 +49,7 @@ base::Json permission_params(Connection& connection, const agent::Session& sessi
   const agent::event::ToolCall call{request.call_id, request.tool_name,
                                     request.arguments ? base::dump(*request.arguments) : std::string("{}")};
   base::Json shown = call_members(call, connection.agent.view(call, session.cwd()));
-  shown["content"] =
-      base::Json::array({{{"type", "content"}, {"content", {{"type", "text"}, {"text", question(request)}}}}});
+  shown["content"] = question_content(request);
   return {{"sessionId", session.id()},
           {"toolCall", std::move(shown)},
           {"options",

@@ -37,29 +37,8 @@ base::Json locations(const std::vector<agent::Location>& list) {
   return array;
 }
 
-base::Json text_content(std::string text) {
-  return {{"type", "content"}, {"content", {{"type", "text"}, {"text", std::move(text)}}}};
-}
-
 base::Json result_content(const agent::CallView& view, const event::ToolResult& result) {
-  base::Json array = base::Json::array();
-  std::size_t bytes = 0;
-  for (const auto& diff : view.diffs) {
-    base::Json entry{{"type", "diff"}, {"path", diff.path}, {"newText", diff.new_text}};
-    entry["oldText"] = diff.old_text ? base::Json(*diff.old_text) : base::Json(nullptr);
-    const std::size_t size = base::dump(entry).size();
-    if (bytes + size <= diffs_bytes) {
-      bytes += size;
-      array.push_back(std::move(entry));
-      continue;
-    }
-    // Half a diff would be shown as a change that was not made.
-    auto note = text_content("The diff of " + fit_text(diff.path, 1024) + " is too large to show (" +
-                             std::to_string(size) + " bytes).");
-    bytes += base::dump(note).size();
-    if (bytes > diffs_bytes) break;
-    array.push_back(std::move(note));
-  }
+  base::Json array = diff_content(view.diffs);
   if (view.text && !view.text->empty())
     array.push_back(text_content(fit_text(*view.text, text_content_bytes)));
   else if (array.empty() && result.is_error && !result.content.empty())
@@ -72,6 +51,33 @@ std::string shown_title(const agent::CallView& view, const event::ToolCall& call
 }
 
 }  // namespace
+
+base::Json text_content(std::string text) {
+  return {{"type", "content"}, {"content", {{"type", "text"}, {"text", std::move(text)}}}};
+}
+
+base::Json diff_content(const std::vector<agent::Diff>& diffs) {
+  base::Json array = base::Json::array();
+  std::size_t bytes = 0;
+  for (const auto& diff : diffs) {
+    base::Json entry{{"type", "diff"}, {"path", diff.path}, {"newText", diff.new_text}};
+    entry["oldText"] = diff.old_text ? base::Json(*diff.old_text) : base::Json(nullptr);
+    const std::size_t size = base::dump(entry).size();
+    if (bytes + size <= diffs_bytes) {
+      bytes += size;
+      array.push_back(std::move(entry));
+      continue;
+    }
+    // Half a diff would be shown as a change that was not made.
+    auto note = text_content("The diff of " + fit_text(diff.path, 1024) + " is too large to show (" +
+                             std::to_string(size) + " bytes). The new text begins:\n\n" +
+                             fit_text(base::indented(base::plain_text(diff.new_text)), large_diff_bytes));
+    bytes += base::dump(note).size();
+    if (bytes > diffs_bytes) break;
+    array.push_back(std::move(note));
+  }
+  return array;
+}
 
 base::Json call_members(const event::ToolCall& call, const agent::CallView& view) {
   base::Json members{{"toolCallId", call.call_id},

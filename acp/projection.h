@@ -29,6 +29,10 @@ struct Views {
 // The members of a call as tool_call, tool_call_update and session/request_permission show it, all bounded.
 base::Json call_members(const agent::event::ToolCall& call, const agent::CallView& view);
 
+base::Json text_content(std::string text);
+// A content block for each diff, bounded together; one that is too large is said in words and by its beginning.
+base::Json diff_content(const std::vector<agent::Diff>& diffs);
+
 // For base::Merge: joins the texts of message chunks, folds a later update of a call into the queued one, replaces
 // others.
 void merge_update(base::Json& queued_params, base::Json&& later_params);

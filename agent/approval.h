@@ -14,11 +14,20 @@
 
 namespace agent {
 
+// What exactly an answer is about.
+struct ApprovalSubject {
+  std::string what;         // the whole command, the file that would really be changed
+  std::string folder;       // where a command would run; "" for files
+  std::vector<Diff> diffs;  // what would be changed, as the result would show it
+};
+
 struct ApprovalRequest {
   std::string tool_name, call_id;
   base::JsonPtr arguments;  // shown to the user as raw input
-  std::string reason;       // "escalate sandbox to <mode>: <justification>"
-  std::string subject;  // what exactly the answer is about: the whole command, the file that would really be changed
+  std::string reason;       // "escalate sandbox to <mode>: <justification>", for the log
+  std::string mode;         // the wider one
+  std::string justification;
+  ApprovalSubject subject;
   bool grounded = false;
 };
 
@@ -61,12 +70,13 @@ struct Escalation {
 };
 
 // Contract 2, order of refusal: each its own text, each an error result that ran nothing. `noun` is "this command" or
-// "this operation"; `denied_key` as in ToolOutcome. `approval` may be null. On success the policy may be wider.
+// "this operation"; `denied_key` as in ToolOutcome; `subject` is what a user is shown. `approval` may be null. On success
+// the policy may be wider.
 // After allowed-once the stop token is looked at once more.
 tl::expected<Escalation, ToolOutcome> resolve_escalation(const base::Json& arguments, const ToolContext& context,
                                                          const std::string& tool_name, const std::string& noun,
-                                                         const std::string& denied_key, bool confines,
-                                                         ApprovalService* approval);
+                                                         const std::string& denied_key, ApprovalSubject subject,
+                                                         bool confines, ApprovalService* approval);
 
 // "[sandbox: file access denied under <mode> mode]" and, where escalation is advertised and approvals are not `never`,
 // one line that tells how to retry.

@@ -65,8 +65,8 @@ class Escalating {
 
 tl::expected<Escalation, ToolOutcome> resolve_escalation(const Json& arguments, const ToolContext& context,
                                                          const std::string& tool_name, const std::string& noun,
-                                                         const std::string& denied_key, bool confines,
-                                                         ApprovalService* approval) {
+                                                         const std::string& denied_key, ApprovalSubject subject,
+                                                         bool confines, ApprovalService* approval) {
   const Escalating call(context, denied_key);
   const Json* wanted = base::find(arguments, "sandbox_permissions");
   const Json* why = base::find(arguments, "justification");
@@ -109,10 +109,10 @@ tl::expected<Escalation, ToolOutcome> resolve_escalation(const Json& arguments, 
   request.tool_name = tool_name;
   request.call_id = context.call_id;
   request.arguments = base::share(arguments);
-  const std::string& justification = why->get_ref<const std::string&>();
-  request.reason =
-      fmt::format("escalate sandbox to {}: {}", target, base::ellipsize(justification, justification_limit));
-  request.subject = denied_key;
+  request.mode = target;
+  request.justification = base::ellipsize(why->get_ref<const std::string&>(), justification_limit);
+  request.reason = fmt::format("escalate sandbox to {}: {}", target, request.justification);
+  request.subject = std::move(subject);
   request.grounded = context.session.denied_before(tool_name, denied_key);
   const ApprovalService::Decision decision = approval->decide(context.session, request, context.stop);
 

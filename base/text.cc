@@ -38,6 +38,18 @@ std::size_t character(std::string_view text) {
   return length > 0 ? static_cast<std::size_t>(length) : 0;
 }
 
+// Could hide, redraw or reorder what is shown around it.
+bool misleads(std::string_view one) {
+  utf8proc_int32_t code = 0;
+  const auto size = static_cast<utf8proc_ssize_t>(one.size());
+  if (utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(one.data()), size, &code) <= 0) return true;
+  const bool control = (code < 0x20 && code != '\n' && code != '\t') || (code >= 0x7F && code <= 0x9F);
+  const bool line_end = code == 0x2028 || code == 0x2029;
+  const bool direction = code == 0x061C || code == 0x200E || code == 0x200F || (code >= 0x202A && code <= 0x202E) ||
+                         (code >= 0x2066 && code <= 0x2069);
+  return control || line_end || direction;
+}
+
 // A position not after `at` that does not split a character.
 std::size_t border_before(std::string_view text, std::size_t at) {
   if (at >= text.size()) return text.size();
@@ -174,16 +186,37 @@ std::string clean_terminal_text(std::string_view bytes) {
   return TerminalText(text.size()).clean(text);
 }
 
-std::string without_direction_marks(std::string_view text) {
+std::string plain_text(std::string_view bytes) {
+  const std::string text = to_utf8(bytes);
   std::string out;
+  out.reserve(text.size());
   for (std::size_t i = 0; i < text.size();) {
-    utf8proc_int32_t character = -1;
-    const auto* at = reinterpret_cast<const utf8proc_uint8_t*>(text.data() + i);
-    const auto length =
-        std::max<utf8proc_ssize_t>(1, utf8proc_iterate(at, static_cast<utf8proc_ssize_t>(text.size() - i), &character));
-    const bool mark = (character >= 0x202A && character <= 0x202E) || (character >= 0x2066 && character <= 0x2069);
-    out += mark ? std::string_view("\xEF\xBF\xBD") : text.substr(i, static_cast<std::size_t>(length));
-    i += static_cast<std::size_t>(length);
+    const std::size_t length = std::max<std::size_t>(1, character(std::string_view(text).substr(i)));
+    const std::string_view one = std::string_view(text).substr(i, length);
+    out += misleads(one) ? replacement : one;
+    i += length;
+  }
+  return out;
+}
+
+std::string plain_line(std::string_view bytes) {
+  std::string lines(bytes);
+  std::replace(lines.begin(), lines.end(), '\r', '\n');
+  std::string out;
+  for (const char c : plain_text(lines)) {
+    const bool space = c == '\n' || c == '\t' || c == ' ';
+    if (!space) out += c;
+    if (space && !out.empty() && out.back() != ' ') out += ' ';
+  }
+  if (out.ends_with(' ')) out.pop_back();
+  return out;
+}
+
+std::string indented(std::string_view text) {
+  std::string out = "    ";
+  for (const char c : text) {
+    out += c;
+    if (c == '\n') out += "    ";
   }
   return out;
 }

@@ -13,8 +13,12 @@ std::string to_utf8(std::string_view bytes);
 // For output of commands: to_utf8, then terminal sequences (CSI, OSC, DCS, charset) removed, other C0 controls but \n
 // and \t removed, and each line that was redrawn with carriage returns reduced to its last drawing; CRLF is a line end.
 std::string clean_terminal_text(std::string_view bytes);
-// Valid UTF-8 in which the characters that reorder what is shown (Unicode's bidirectional controls) became U+FFFD.
-std::string without_direction_marks(std::string_view text);
+// For what a user decides about: to_utf8, then every character that could hide, redraw or reorder what is shown
+// (controls but \n and \t, line separators, bidirectional controls) becomes U+FFFD. No other is lost.
+std::string plain_text(std::string_view bytes);
+// The same on one line: line ends and tabs become spaces, runs of them one.
+std::string plain_line(std::string_view bytes);
+std::string indented(std::string_view text);  // every line behind four spaces
 // At most `limit` bytes, cut at a character border, "…" appended when cut.
 std::string ellipsize(std::string_view text, std::size_t limit);
 std::string to_lower(std::string_view text);                                  // ASCII

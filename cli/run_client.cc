@@ -20,6 +20,7 @@ using Answer = tl::expected<base::JsonPtr, base::RpcError>;
 constexpr std::chrono::seconds cancel_patience{5};
 constexpr std::size_t activity_line_bytes = 500;
 constexpr std::string_view denial_marker = "[sandbox: file access denied";
+constexpr std::string_view justification_mark = "\nThe model's words: ";
 constexpr std::string_view thought_suffix = "-thought";
 
 std::string first_line(std::string_view text) {
@@ -196,8 +197,8 @@ void RunClient::State::permission(const Json& params, base::Reply reply) {
     }
   }
   const Json* call = base::find(params, "toolCall");
-  const std::string reason = call && call->is_object() ? first_line(content_text(*call)) : "";
-  output.activity(fmt::format("  asked to {}: {}", reason,
+  const std::string asked = call && call->is_object() ? content_text(*call) : "";
+  output.activity(fmt::format("  {} {}", first_line(asked),
                               option.empty()  ? "no answer possible"
                               : request.allow ? "allowed once (--approve always)"
                                               : "rejected (--approve never)"));
@@ -212,6 +213,10 @@ RunClient::RunClient(std::unique_ptr<base::LineTransport> transport, RunRequest 
     : state_(std::make_shared<State>()) {
   state_->request = std::move(request);
   state_->output = std::move(output);
+  // At the start of a line: what the model wants done is indented.
+  if (const std::size_t at = asked.find(justification_mark); at != std::string::npos) {
+    output.activity("  " + first_line(std::string_view(asked).substr(at + 1)));
+  }
   base::RpcPeer::Handlers handlers;
   State* state = state_.get();  // outlives the peer, which it owns
   handlers.on_notification = [state](const std::string& method, const Json& params) {

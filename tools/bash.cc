@@ -103,8 +103,8 @@ agent::ToolOutcome BashTool::run(const Json& arguments, agent::ToolContext& cont
   const std::string key = command + "\n" + *workdir;
   facts["denied_key"] = key;
 
-  auto escalation =
-      agent::resolve_escalation(arguments, context, "bash", "this command", key, shell_->confines(), approval_.get());
+  auto escalation = agent::resolve_escalation(arguments, context, "bash", "this command", key, {command, *workdir, {}},
+                                              shell_->confines(), approval_.get());
   if (!escalation) return escalation.error();
   facts["mode"] = sandbox::mode_name(escalation->policy.mode);
   facts["escalated"] = escalation->escalated;

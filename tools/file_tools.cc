@@ -20,6 +20,11 @@ agent::ToolOutcome failed(const base::Error& error, Json facts) {
   return {error_text(error), true, base::share(std::move(facts))};
 }
 
+agent::Diff diff_of(const std::string& path, const Plan& plan) {
+  Hunk hunk = make_hunk(plan.old_text, plan.new_text);
+  return {path, std::move(hunk.old_text), std::move(hunk.new_text)};
+}
+
 // Whether resolve_escalation() could get as far as asking somebody.
 bool would_ask(const Json& arguments, const sandbox::Policy& policy) {
   const auto wanted = base::get_string(arguments, "sandbox_permissions");
@@ -65,13 +70,18 @@ agent::ToolOutcome change_file(FileTools& tools, const std::string& tool_name, c
 
   const bool asks = tools.fs->confines() && would_ask(arguments, context.policy);
   if (asks) {
-    if (auto early = make_plan(*path); !early) return failed(early.error(), std::move(facts));
+    auto early = make_plan(*path);
+    if (!early) return failed(early.error(), std::move(facts));
+    agreed = std::move(*early);
+    subject.diffs.push_back(diff_of(key, *agreed));
   }
-  auto escalation = agent::resolve_escalation(arguments, context, tool_name, "this operation", key,
+  auto escalation = agent::resolve_escalation(arguments, context, tool_name, "this operation", key, std::move(subject),
                                               tools.fs->confines(), tools.approval.get());
   if (!escalation) return escalation.error();
   const sandbox::Mode mode = escalation->policy.mode;
   facts["mode"] = sandbox::mode_name(mode);
+  agent::ApprovalSubject subject{key, "", {}};
+  std::optional<Plan> agreed;  // what the user was shown
   facts["escalated"] = escalation->escalated;
   if (!escalation->outcome.empty()) facts["escalation"] = escalation->outcome;
 
@@ -94,6 +104,9 @@ agent::ToolOutcome change_file(FileTools& tools, const std::string& tool_name, c
     facts["denied"] = denied;
     agent::ToolOutcome outcome = failed(written.error(), std::move(facts));
     if (denied)
+  if (agreed && (agreed->bytes != plan->bytes || agreed->expected_hash != plan->expected_hash))
+    return failed({base::ErrorCode::busy, key + " changed while the user was asked; nothing was done", {}},
+                  std::move(facts));
       outcome.content += "\n" + denial_lines(mode, tools.fs->confines(), tools.approval.get(), context.session);
     return outcome;
   }

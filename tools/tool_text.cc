@@ -24,9 +24,11 @@ base::Result<std::string> absolute_path(const std::string& path, const std::stri
 }
 
 std::string one_line(std::string_view text, std::size_t limit) {
-  const std::string_view line =
-      base::trim(text.substr(0, text.find_first_of("\r\n", text.find_first_not_of("\r\n \t"))));
-  return base::ellipsize(base::clean_terminal_text(line), limit);
+  text = base::trim(text);
+  const std::string_view first = base::trim(text.substr(0, text.find_first_of("\r\n")));
+  std::string line = base::plain_line(first);
+  if (first.size() < text.size()) line += "…";
+  return base::ellipsize(line, limit);
 }
 
 std::string shown_path(const std::string& path, const std::string& cwd) {

@@ -17,6 +17,7 @@ base::Result<std::string> absolute_path(const std::string& path, const std::stri
 // Relative when below cwd, one line, bounded: for titles.
 std::string shown_path(const std::string& path, const std::string& cwd);
 std::string one_line(std::string_view text, std::size_t limit);
+// The first line that is not blank; "…" stands for all that is left out.
 
 // A JSON schema of an object from the text of its members; the escalation members are added when `escalates`.
 std::string object_schema(std::string members, std::string_view required, bool escalates);

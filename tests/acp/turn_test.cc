@@ -28,12 +28,15 @@ struct Turns {
     add_tool("ask", false, [this](const Json& arguments, agent::ToolContext& context) -> agent::ToolOutcome {
       const auto outcome =
           harness.services.approval->ask(context.session,
-                                         {"ask", context.call_id, base::share(arguments),
-                                          "escalate sandbox to danger-full-access: need it", "/real/file", true},
+                                         {"ask", context.call_id, base::share(arguments), "for the log",
+                                          "danger-full-access", justification, subject, grounded},
                                          context.stop);
       return {std::string(agent::name(outcome)), outcome != agent::ApprovalOutcome::allowed_once, nullptr};
     });
   }
+  std::string justification = "need it";
+  agent::ApprovalSubject subject{"/real/file", "", {}};
+  bool grounded = true;
   void open() {
     harness.start();
     harness.initialize();
@@ -139,18 +142,19 @@ TEST_CASE_METHOD(Turns, "Every answer to a permission request, and what comes of
         "a permission request");
     const std::string call = request["params"]["toolCall"]["toolCallId"];
     if (n == 1) {
-      CHECK(
-          request["params"]["toolCall"] ==
-          Json{{"toolCallId", call},
-               {"title", "ask x"},
-               {"kind", "execute"},
-               {"status", "pending"},
-               {"locations", {{{"path", cwd + "/file"}, {"line", 1}}}},
-               {"rawInput", {{"what", "x"}}},
-               {"content",
-                {{{"type", "content"},
-                  {"content",
-                   {{"type", "text"}, {"text", "escalate sandbox to danger-full-access: need it\n\n/real/file"}}}}}}});
+      CHECK(request["params"]["toolCall"] ==
+            Json{{"toolCallId", call},
+                 {"title", "ask x"},
+                 {"kind", "execute"},
+                 {"status", "pending"},
+                 {"locations", {{{"path", cwd + "/file"}, {"line", 1}}}},
+                 {"rawInput", {{"what", "x"}}},
+                 {"content",
+                  {{{"type", "content"},
+                    {"content",
+                     {{"type", "text"},
+                      {"text",
+                       "Allow once with danger-full-access:\n\n    /real/file\n\nThe model's words: need it"}}}}}}});
       CHECK(request["params"]["options"] ==
             Json{{{"optionId", "allow-once"}, {"name", "Allow once"}, {"kind", "allow_once"}},
                  {{"optionId", "reject-once"}, {"name", "Reject"}, {"kind", "reject_once"}}});
@@ -165,6 +169,44 @@ TEST_CASE_METHOD(Turns, "Every answer to a permission request, and what comes of
     CHECK(last_of_call(call)["status"] == (one.outcome == "allowed-once" ? "completed" : "failed"));
     ++n;
   }
+}
+
+TEST_CASE_METHOD(Turns, "What is asked stands before the model's words, which are one line") {
+  add_asking_tool();
+  justification = "harmless.\n\nAllow once with danger-full-access:\n\n    ls\r\n" + std::string(500, '\n') + "end";
+  subject = {"true #\rls\n" + std::string(3, '\n') + "rm -rf ~", "/work/a\nb", {}};
+  grounded = false;
+  harness.model->script = support::cycling({support::calls({{"c", "ask", "{}"}}), support::says("done")});
+  open();
+  const auto id = client().request("session/prompt", text_prompt(session, "x"));
+  const Json request = client().permission(session);
+  CHECK(request["params"]["toolCall"]["content"][0]["content"]["text"] ==
+        "Allow once with danger-full-access (5 lines, 21 bytes):\n\n"
+        "    true #\uFFFDls\n    \n    \n    \n    rm -rf ~\n\n"
+        "in /work/a b\n\n"
+        "The model's words: harmless. Allow once with danger-full-access: ls end\n\n"
+        "This was not denied before in this session: it asks without having tried.");
+  client().respond(request, {{"outcome", {{"outcome", "cancelled"}}}});
+  client().answer(id);
+}
+
+TEST_CASE_METHOD(Turns, "What would be changed is shown as its diff, and in part where it is too large") {
+  add_asking_tool();
+  subject.diffs = {{"/real/file", "old\n", "new\n"},
+                   {"/real/large", std::nullopt, "first\n" + std::string(70000, 'x')}};
+  harness.model->script = support::cycling({support::calls({{"c", "ask", "{}"}}), support::says("done")});
+  open();
+  const auto id = client().request("session/prompt", text_prompt(session, "x"));
+  const Json request = client().permission(session);
+  const Json& content = request["params"]["toolCall"]["content"];
+  REQUIRE(content.size() == 3);
+  CHECK(content[1] == Json{{"type", "diff"}, {"path", "/real/file"}, {"newText", "new\n"}, {"oldText", "old\n"}});
+  const std::string part = content[2]["content"]["text"];
+  CHECK(part.find("The diff of /real/large is too large to show (") == 0);
+  CHECK(part.find("The new text begins:\n\n    first\n    xxx") != std::string::npos);
+  CHECK(part.size() < 20000);
+  client().respond(request, {{"outcome", {{"outcome", "cancelled"}}}});
+  client().answer(id);
 }
 
 TEST_CASE_METHOD(Turns, "Cancelling while a permission is open ends both, and a late answer changes nothing") {

@@ -167,7 +167,7 @@ TEST_CASE("a log cut after any line, or in it, loads and goes on", "[agent]") {
   bench.tool("read", true, [](const Json&, ToolContext&) -> ToolOutcome { return {"r", false, nullptr}; });
   bench.tool("write", false, [&](const Json& arguments, ToolContext& context) -> ToolOutcome {
     auto escalation =
-        resolve_escalation(arguments, context, "write", "this operation", "k", true, bench.services.approval.get());
+        resolve_escalation(arguments, context, "write", "this operation", "k", {}, true, bench.services.approval.get());
     return escalation ? ToolOutcome{"w", false, nullptr} : escalation.error();
   });
   bench.model->then(failed(ErrorCode::server, true));

@@ -44,7 +44,7 @@ struct Fixture {
     }
     return list;
   }
-  ApprovalRequest request() { return {"bash", "c1", base::share(Json::object()), "why", "", false}; }
+  ApprovalRequest request() { return {"bash", "c1", base::share(Json::object()), "why", "", "", {}, false}; }
 };
 
 }  // namespace
@@ -226,8 +226,8 @@ struct Escalating : Fixture {
     policy.mode = mode;
     policy.workspace_root = folder.path();
     ToolContext context{*session, call_id, policy, stop.get_token()};
-    auto result =
-        resolve_escalation(arguments, context, "bash", "this command", key, confines, no_service ? nullptr : &service);
+    auto result = resolve_escalation(arguments, context, "bash", "this command", key, {"touch x", folder.path(), {}},
+                                     confines, no_service ? nullptr : &service);
     if (session->turn_open()) {
       event::ToolResult logged{call_id, result ? "ran" : result.error().content, !result,
                                result ? nullptr : result.error().facts};
@@ -325,6 +325,9 @@ TEST_CASE("a grant widens one call and is logged before it", "[escalation]") {
   CHECK(granted->policy.workspace_root == f.folder.path());
   REQUIRE(f.asked.size() == 1);
   CHECK(f.asked[0].reason == "escalate sandbox to danger-full-access: to make x");
+  CHECK(f.asked[0].mode == "danger-full-access");
+  CHECK(f.asked[0].justification == "to make x");
+  CHECK(f.asked[0].subject.what == "touch x");
   CHECK(f.asked[0].call_id == f.call_id);
   CHECK(f.trail() == "asked allowed-once ");
   auto next = f.resolve({{"command", "touch x"}});

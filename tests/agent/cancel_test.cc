@@ -147,7 +147,7 @@ TEST_CASE("cancel while an approval is open", "[cancel]") {
   int ran = 0;
   bench.tool("write", false, [&](const Json& arguments, ToolContext& context) -> ToolOutcome {
     auto escalation =
-        resolve_escalation(arguments, context, "write", "this operation", "k", true, bench.services.approval.get());
+        resolve_escalation(arguments, context, "write", "this operation", "k", {}, true, bench.services.approval.get());
     if (!escalation) return escalation.error();
     ++ran;
     return {"x", false, nullptr};

@@ -117,6 +117,20 @@ TEST_CASE("HeadTail whose head is exactly full characters keeps the last one") {
 }
 
 TEST_CASE("text that reorders what is shown is defused, other text is kept") {
-  CHECK(base::without_direction_marks("a\u202Eb\u2066c\u2069d") == "a\uFFFDb\uFFFDc\uFFFDd");
-  CHECK(base::without_direction_marks("\u05D0\u05D1 caf\u00E9 \U0001F600\n") == "\u05D0\u05D1 caf\u00E9 \U0001F600\n");
+  CHECK(base::plain_text("a\u202Eb\u2066c\u2069d\u200Ee") == "a\uFFFDb\uFFFDc\uFFFDd\uFFFDe");
+  CHECK(base::plain_text("\u05D0\u05D1 caf\u00E9 \U0001F600\n\tx") == "\u05D0\u05D1 caf\u00E9 \U0001F600\n\tx");
+}
+
+TEST_CASE("nothing in a plain text hides or redraws another part of it") {
+  CHECK(base::plain_text("rm x #\rls") == "rm x #\uFFFDls");
+  CHECK(base::plain_text("ls; \x1b]0; rm x \x07") == "ls; \uFFFD]0; rm x \uFFFD");
+  CHECK(base::plain_text("a\x08\x7f\xc2\x9b\u2028"
+                         "b\xff") == "a\uFFFD\uFFFD\uFFFD\uFFFDb\uFFFD");
+}
+
+TEST_CASE("every line is indented") { CHECK(base::indented("a\n\nb") == "    a\n    \n    b"); }
+
+TEST_CASE("a plain line is one line") {
+  CHECK(base::plain_line("  one\n\n\ttwo\r\nthree\u2028four ") == "one two three\uFFFDfour");
+  CHECK(base::plain_line("\n\n").empty());
 }

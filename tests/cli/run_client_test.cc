@@ -136,13 +136,13 @@ TEST_CASE("run allows once under --approve always and rejects under never") {
           open = std::make_shared<base::Reply>(std::move(reply));
           const Json call = {
               {"toolCallId", "c"},
-              {"content",
-               Json::array({{{"type", "content"}, {"content", {{"type", "text"}, {"text", "escalate: why"}}}}})}};
+              {"content", Json::array({{{"type", "content"}, {"content", {{"type", "text"}, {"text", asked}}}}})}};
           const Json options = Json::array({{{"optionId", "never"}, {"kind", "reject_always"}},
                                             {{"optionId", "yes"}, {"kind", "allow_once"}},
                                             {{"optionId", "forever"}, {"kind", "allow_always"}},
                                             {{"optionId", "no"}, {"kind", "reject_once"}}});
           server.peer->call("session/request_permission",
+    const char* asked = "Allow once with wide:\n\n    x\n    The model's words: no\n\nThe model's words: why\n\nmore";
                             {{"sessionId", "s"}, {"toolCall", call}, {"options", options}},
                             [&chosen, open](auto answer) {
                               if (answer)
@@ -152,7 +152,8 @@ TEST_CASE("run allows once under --approve always and rejects under never") {
         },
         allow);
     CHECK(chosen == (allow ? "yes" : "no"));
-    CHECK_THAT(run.activity, Catch::Contains("escalate: why"));
+    const std::string answer = allow ? "allowed once (--approve always)" : "rejected (--approve never)";
+    CHECK(run.activity == "  Allow once with wide: " + answer + "\n  The model's words: why\n");
     CHECK(run.code == 0);
   }
 }

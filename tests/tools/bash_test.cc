@@ -160,7 +160,10 @@ TEST_CASE("bash: a cancelled command says so") {
 TEST_CASE("bash: what a client sees") {
   Bench bench;
   const auto view = bench.tool->view_call({{"command", "\n  make test\nmake install"}}, bench.cwd);
-  CHECK(view.title == "make test");
+  CHECK(view.title == "make test…");
+  CHECK(bench.tool->view_call({{"command", "\n make test \n\n"}}, bench.cwd).title == "make test");
+  CHECK(bench.tool->view_call({{"command", "true #\rls"}}, bench.cwd).title == "true #…");
+  CHECK(bench.tool->view_call({{"command", "a \x1b]0; b \x07"}}, bench.cwd).title == "a \uFFFD]0; b \uFFFD");
   CHECK(view.kind == "execute");
   CHECK(bench.tool->view_call({{"command", std::string(5000, 'x')}}, bench.cwd).title.size() <= 120);
   CHECK(bench.tool->view_call(Json::object(), bench.cwd).title == "bash");

@@ -175,6 +175,40 @@ TEST_CASE("the file changed between consent and write") {
   CHECK(slurp(path) == "else\n");
 }
 
+TEST_CASE("who is asked sees the change itself") {
+  Bench bench(Mode::read_only, ApprovalOutcome::allowed_once);
+  put(bench.cwd + "/f", "old\nkept\n");
+  bench.read("f");
+  CHECK_FALSE(bench.edit("f", "old", "new", widen).is_error);
+  CHECK_FALSE(bench.write("g", "made\n", widen).is_error);
+  REQUIRE(bench.asked.size() == 2);
+  const auto& edited = bench.asked[0].subject;
+  CHECK(edited.what == bench.cwd + "/f");
+  REQUIRE(edited.diffs.size() == 1);
+  CHECK(edited.diffs[0].path == bench.cwd + "/f");
+  CHECK(edited.diffs[0].old_text == "old\nkept\n");
+  CHECK(edited.diffs[0].new_text == "new\nkept\n");
+  const auto& made = bench.asked[1].subject;
+  REQUIRE(made.diffs.size() == 1);
+  CHECK_FALSE(made.diffs[0].old_text);
+  CHECK(made.diffs[0].new_text == "made\n");
+  CHECK(bench.view.diffs.at(0).new_text == "made\n");
+}
+
+TEST_CASE("another change than the one that was shown is not made") {
+  Bench bench(Mode::read_only);
+  bench.shared->observe = false;
+  const std::string path = bench.cwd + "/f";
+  put(path, "old\n");
+  bench.shared->approval = std::make_shared<agent::ApprovalService>(agent::ApprovalPolicy::ask);
+  bench.shared->approval->add_answerer([&](agent::Session&, const agent::ApprovalRequest&, std::stop_token) {
+    put(path, "old\nelse\n");
+    return std::optional(ApprovalOutcome::allowed_once);
+  });
+  CHECK(has(bench.edit("f", "old", "new", widen).content, "changed while the user was asked"));
+  CHECK(slurp(path) == "old\nelse\n");
+}
+
 TEST_CASE("a link that is turned while the user is asked does not take the grant elsewhere") {
   Bench bench(Mode::read_only);
   const test::Folder other;
@@ -183,7 +217,7 @@ TEST_CASE("a link that is turned while the user is asked does not take the grant
   std::string asked_about;
   bench.shared->approval = std::make_shared<agent::ApprovalService>(agent::ApprovalPolicy::ask);
   bench.shared->approval->add_answerer([&](agent::Session&, const agent::ApprovalRequest& request, std::stop_token) {
-    asked_about = request.subject;
+    asked_about = request.subject.what;
     std::filesystem::remove(bench.cwd + "/link");
     std::filesystem::create_directory_symlink(other.path(), bench.cwd + "/link");
     return std::optional(ApprovalOutcome::allowed_once);
