@@ -58,10 +58,7 @@ ChunkAssembler::Fed ChunkAssembler::feed(std::string_view name, std::string_view
       failure_ = stream_failure(Json(base::to_utf8(trimmed)));
       return Fed::error;
     }
-    if (last) {
-      torn_ = true;
-      return Fed::nothing;
-    }
+    if (last) return Fed::nothing;
     failure_ =
         ModelError{{ErrorCode::malformed, "the model server sent an event that is not JSON: " + parsed.error().message,
                     base::ellipsize(base::to_utf8(trimmed), 300)},
@@ -294,23 +291,23 @@ ModelError ChunkAssembler::incomplete() const {
                     partial()};
 }
 
-tl::expected<Completion, ModelError> ChunkAssembler::finish(bool cut) {
+tl::expected<Completion, ModelError> ChunkAssembler::finish() {
   if (failure_) {
     ModelError error = *failure_;
     error.anything_streamed = streamed_;
     error.partial = partial();
     return tl::unexpected(std::move(error));
   }
+  // Calls that are complete are no sign of the end: more of them, or of the text they belong to, may have been lost.
+  if (!ended()) return tl::unexpected(incomplete());
   Completion completion;
   completion.message = partial();
   completion.usage = usage_;
   const std::string reason = finish_.value_or("");
   const bool at_limit = reason == "length" || reason == "max_tokens" || reason == "max_output_tokens";
-  bool all_complete = true;
   for (Call& call : calls_) {
     const bool whole = is_json_object(call.arguments);
     const bool none = base::trim(call.arguments).empty();
-    if (!whole && !none) all_complete = false;
     if (call.name.empty() && call.id.empty() && none && !at_limit) continue;  // a placeholder, no call
     if (call.name.empty() || (at_limit && !whole)) {
       ++completion.dropped_calls;
@@ -320,10 +317,6 @@ tl::expected<Completion, ModelError> ChunkAssembler::finish(bool cut) {
         ToolCall{std::move(call.id), std::move(call.name), none ? "{}" : std::move(call.arguments)});
   }
   std::vector<ToolCall>& calls = completion.message.tool_calls;
-  // Complete calls end an answer even where the server says nothing more; text does not.
-  if (!ended() && !(all_complete && !calls.empty() && completion.dropped_calls == 0 && !torn_ && !cut)) {
-    return tl::unexpected(incomplete());
-  }
   int made_up = 0;
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const auto taken = [&](const std::string& id) {

@@ -27,9 +27,9 @@ class ChunkAssembler {
   // `name` is the event's name, "" for most. An event that is no JSON is an error, unless `last`: then it was cut off.
   Fed feed(std::string_view name, std::string_view data, bool last = false);
 
-  // The answer, or why it is none. `cut`: the stream ended in some way that is not its end, so that only an answer
-  // which had announced its end is complete.
-  tl::expected<Completion, ModelError> finish(bool cut);
+  // The answer, or why it is none. Only an answer whose end was announced (finish reason or [DONE]) is complete, however
+  // the stream ended: of any other nothing is said, and no call is run.
+  tl::expected<Completion, ModelError> finish();
 
   const std::optional<ModelError>& failure() const { return failure_; }
   bool anything_streamed() const { return streamed_; }
@@ -61,7 +61,7 @@ class ChunkAssembler {
   std::optional<Usage> usage_;
   std::optional<ModelError> failure_;
   std::size_t size_ = 0, events_ = 0;
-  bool done_ = false, streamed_ = false, torn_ = false, oversized_ = false;
+  bool done_ = false, streamed_ = false, oversized_ = false;
 };
 
 }  // namespace llm

@@ -73,17 +73,17 @@ class AnswerReader {
       }
       if (assembler.empty() && !assembler.failure() && !assembler.ended() && !cut)
         return unreadable("no event of an answer");
-      return assembler.finish(cut);
+      return assembler.finish();
     }
     if (body_.size() > max_whole_answer) return unreadable("more than 64 MiB");
     const std::string_view body = base::trim(body_);
     if (body.front() == '<') return unreadable("an HTML page; check base_url");
     assembler.feed("", body, true);
     if (assembler.empty() && !assembler.failure()) {
-      return base::parse_json(body) || !cut ? unreadable("JSON that is no chat completion") : assembler.finish(true);
+      return base::parse_json(body) || !cut ? unreadable("JSON that is no chat completion") : assembler.finish();
     }
     if (!assembler.failure()) assembler.feed("", "[DONE]");  // whole: a missing finish reason does not matter
-    return assembler.finish(false);
+    return assembler.finish();
   }
 
   ChunkAssembler assembler;

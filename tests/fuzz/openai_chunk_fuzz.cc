@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     if (fed == llm::ChunkAssembler::Fed::done || fed == llm::ChunkAssembler::Fed::error) break;
     text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
   }
-  const auto result = assembler.finish(size % 2 == 1);
+  const auto result = assembler.finish();
   if (!result) {
     if (result.error().error.message.empty() || result.error().partial.text != streamed) std::abort();
     return 0;

@@ -271,6 +271,24 @@ TEST_CASE("what a cut, a limit and a stop leave behind", "[adapter]") {
   CHECK(f.complete());
 }
 
+TEST_CASE("a connection that closes before the answer's end leaves no call to run", "[adapter]") {
+  const std::string call =
+      R"(data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]}}]})"
+      "\n\n";
+  Fixture closed;
+  closed.scripts = {{200, {call}, {}, {}}};
+  const auto result = closed.complete();
+  REQUIRE_FALSE(result);
+  CHECK(result.error().error.code == ErrorCode::cut_stream);
+  CHECK(result.error().retryable);
+  for (const char* end :
+       {"data: [DONE]\n\n", "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\n"}) {
+    Fixture whole;
+    whole.scripts = {{200, {call, end}, {}, {}}};
+    CHECK(whole.complete());
+  }
+}
+
 TEST_CASE("a refused stream_options is left out from then on", "[adapter]") {
   Fixture f;
   f.scripts = {{400, {R"({"error":{"message":"Unknown parameter: stream_options"}})"}, {}, {}},

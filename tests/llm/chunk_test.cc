@@ -15,7 +15,7 @@ struct Assembled {
   tl::expected<llm::Completion, llm::ModelError> result = llm::Completion{};
 };
 
-Assembled assemble(const std::vector<std::string>& events, bool cut = false) {
+Assembled assemble(const std::vector<std::string>& events) {
   Assembled out;
   const llm::StreamSink sink{[&](std::string_view piece) { out.streamed_text += piece; },
                              [&](std::string_view piece) { out.streamed_reasoning += piece; }};
@@ -24,7 +24,7 @@ Assembled assemble(const std::vector<std::string>& events, bool cut = false) {
     const auto fed = assembler.feed("", event);
     if (fed == ChunkAssembler::Fed::done || fed == ChunkAssembler::Fed::error) break;
   }
-  out.result = assembler.finish(cut);
+  out.result = assembler.finish();
   return out;
 }
 
@@ -167,10 +167,9 @@ TEST_CASE("tool calls are assembled whatever identifies them", "[chunk]") {
     CHECK(calls_of({call(R"("index":0,"id":"a","function":{"name":"f","arguments":""})"), tools}) == V{"a f {}"});
     CHECK(calls_of({call(R"("index":0,"id":"a","function":{"name":"f","arguments":null})"), tools}) == V{"a f {}"});
   }
-  SECTION("finish reason stop, or none at all") {
+  SECTION("finish reason stop, or only [DONE]") {
     const std::string one = call(R"("index":0,"id":"a","function":{"name":"f","arguments":"{}"})");
     CHECK(calls_of({one, stop}) == V{"a f {}"});
-    CHECK(calls_of({one}) == V{"a f {}"});
     CHECK(calls_of({one, "[DONE]"}) == V{"a f {}"});
   }
   SECTION("arguments that are no JSON are the tool's to refuse") {
@@ -194,7 +193,6 @@ TEST_CASE("half a call at the token limit is dropped, a complete one before it s
 TEST_CASE("how an answer may end", "[chunk]") {
   const std::string text = delta(R"("content":"x")");
   CHECK(assemble({text, stop}).result);
-  CHECK(assemble({text, stop}, true).result);  // the end was announced: the cut does not matter
   CHECK(assemble({text, "[DONE]"}).result);
   const auto clean = assemble({text});
   REQUIRE_FALSE(clean.result);
@@ -202,9 +200,22 @@ TEST_CASE("how an answer may end", "[chunk]") {
   CHECK(clean.result.error().retryable);
   CHECK(clean.result.error().anything_streamed);
   CHECK(clean.result.error().partial.text == "x");
-  // A cut does not make half an answer a whole one, even when its calls happen to parse.
-  CHECK_FALSE(assemble({call(R"("index":0,"id":"a","function":{"name":"f","arguments":"{}"})")}, true).result);
-  CHECK_FALSE(assemble({call(R"("index":0,"id":"a","function":{"name":"f","arguments":"{\"a"})")}).result);
+  // Half an answer is no whole one, even when its calls happen to parse.
+  const std::string one = call(R"("index":0,"id":"a","function":{"name":"f","arguments":"{}"})");
+  const std::string two = call(R"("index":1,"id":"b","function":{"name":"g","arguments":"{\"x\":1}"})");
+  const std::string half = call(R"("index":0,"id":"a","function":{"name":"f","arguments":"{\"a"})");
+  for (const std::vector<std::string>& events : {std::vector{one}, {one, two}, {text, one}, {one, text}, {half}}) {
+    const auto cut = assemble(events);
+    REQUIRE_FALSE(cut.result);
+    CHECK(cut.result.error().error.code == base::ErrorCode::cut_stream);
+    CHECK(cut.result.error().retryable);
+    CHECK(cut.result.error().partial.tool_calls.empty());
+  }
+  for (const std::string& end : {stop, tools, std::string("[DONE]")}) {
+    const auto whole = assemble({text, one, two, end});
+    REQUIRE(whole.result);
+    CHECK(whole.result->message.tool_calls.size() == 2);
+  }
   const auto filtered = assemble({text, delta("", "\"content_filter\"")});
   REQUIRE(filtered.result);
   CHECK(filtered.result->finish == FinishReason::content_filter);
@@ -265,7 +276,7 @@ TEST_CASE("the last event, cut in the middle, is a cut", "[chunk]") {
   ChunkAssembler assembler({});
   assembler.feed("", delta(R"("content":"x")"));
   CHECK(assembler.feed("", R"({"choices":[{"ind)", true) == ChunkAssembler::Fed::nothing);
-  const auto result = assembler.finish(false);
+  const auto result = assembler.finish();
   REQUIRE_FALSE(result);
   CHECK(result.error().error.code == base::ErrorCode::cut_stream);
 }
