@@ -21,7 +21,15 @@ bool secret_word(std::string_view word) {
          word.starts_with("CREDENTIAL");
 }
 
+// GIT_CONFIG_KEY_<n> is the name of a setting. Git fails where GIT_CONFIG_COUNT promises one that is not there.
+bool names_git_setting(std::string_view name) {
+  constexpr std::string_view prefix = "GIT_CONFIG_KEY_";
+  return name.size() > prefix.size() && name.starts_with(prefix) &&
+         name.find_first_not_of("0123456789", prefix.size()) == std::string_view::npos;
+}
+
 bool looks_secret(std::string_view name) {
+  if (names_git_setting(name)) return false;
   std::string word;
   for (const char c : name) {
     if (c != '_') {

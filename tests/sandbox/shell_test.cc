@@ -302,10 +302,11 @@ TEST_CASE("a bad working directory and an impossible command are command-start e
 TEST_CASE("the environment: secrets go, programs neither page nor ask") {
   const auto set = [](const char* name, const char* value) { REQUIRE(setenv(name, value, 1) == 0); };
   for (const char* name : {"OPENAI_API_KEY", "GITHUB_TOKEN", "My_Secret_x", "DB_PASSWORD", "PGPASSWD_FILE_PASSPHRASE",
-                           "AWS_CREDENTIALS_FILE", "AZURE_PAT", "SENTRY_DSN", "ROUTE_SETTING", "KEY"})
+                           "AWS_CREDENTIALS_FILE", "AZURE_PAT", "SENTRY_DSN", "ROUTE_SETTING", "KEY", "GIT_CONFIG_KEY_",
+                           "GIT_CONFIG_KEY_0_KEY"})
     set(name, "leak");
-  for (const char* name :
-       {"MONKEY", "KEYBOARD_LAYOUT", "PATTERN", "TOKENIZERS_PARALLELISM", "SSH_AUTH_SOCK", "NPM_TOKEN"})
+  for (const char* name : {"MONKEY", "KEYBOARD_LAYOUT", "PATTERN", "TOKENIZERS_PARALLELISM", "SSH_AUTH_SOCK",
+                           "NPM_TOKEN", "GIT_CONFIG_KEY_0", "GIT_CONFIG_KEY_12", "GIT_CONFIG_VALUE_0"})
     set(name, "stays");
   set("PAGER", "less");
   ShellOptions options = test::shell_options();
@@ -318,8 +319,9 @@ TEST_CASE("the environment: secrets go, programs neither page nor ask") {
   const std::string out = "\n" + outcome->out;
   CHECK(out.find("=leak") == std::string::npos);
   for (const char* line : {"MONKEY=stays", "KEYBOARD_LAYOUT=stays", "PATTERN=stays", "TOKENIZERS_PARALLELISM=stays",
-                           "SSH_AUTH_SOCK=stays", "NPM_TOKEN=stays", "NO_COLOR=1", "TERM=dumb", "PAGER=cat",
-                           "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "ACP_AGENT_SESSION_ID=session-1"}) {
+                           "SSH_AUTH_SOCK=stays", "NPM_TOKEN=stays", "GIT_CONFIG_KEY_0=stays",
+                           "GIT_CONFIG_KEY_12=stays", "GIT_CONFIG_VALUE_0=stays", "NO_COLOR=1", "TERM=dumb",
+                           "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "ACP_AGENT_SESSION_ID=session-1"}) {
     INFO(line);
     CHECK(out.find("\n" + std::string(line) + "\n") != std::string::npos);
   }
