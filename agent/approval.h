@@ -79,8 +79,9 @@ tl::expected<Escalation, ToolOutcome> resolve_escalation(const base::Json& argum
                                                          bool confines, ApprovalService* approval);
 
 // "[sandbox: file access denied under <mode> mode]" and, where escalation is advertised and approvals are not `never`,
-// one line that tells how to retry.
+// one line that tells how to retry. After a command that `succeeded` all the same (many try what they can do without)
+// it does not invite to.
 std::string denial_marker(sandbox::Mode mode);
-std::string denial_hint(sandbox::Mode mode, bool escalation_advertised, ApprovalPolicy policy);
+std::string denial_hint(sandbox::Mode mode, bool escalation_advertised, ApprovalPolicy policy, bool succeeded);
 
 }  // namespace agent

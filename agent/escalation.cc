@@ -29,15 +29,14 @@ std::string denial_marker(sandbox::Mode mode) {
   return fmt::format("[sandbox: file access denied under {} mode]", sandbox::mode_name(mode));
 }
 
-std::string denial_hint(sandbox::Mode mode, bool escalation_advertised, ApprovalPolicy policy) {
+std::string denial_hint(sandbox::Mode mode, bool escalation_advertised, ApprovalPolicy policy, bool succeeded) {
   if (!escalation_advertised || policy == ApprovalPolicy::never || mode == sandbox::Mode::danger_full_access) return {};
   const char* modes = mode == sandbox::Mode::read_only
                           ? R"("workspace-write" or "danger-full-access", the narrowest that suffices)"
                           : R"("danger-full-access")";
   return fmt::format(
-      "[to do it all the same, retry this exact call once with sandbox_permissions ({}) and justification; the user "
-      "will be asked]",
-      modes);
+      "[{}, retry this exact call once with sandbox_permissions ({}) and justification; the user will be asked]",
+      succeeded ? "the command succeeded; only if what was denied is needed" : "to do it all the same", modes);
 }
 
 namespace {

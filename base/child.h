@@ -80,6 +80,9 @@ class Child {
   // Waits for the direct child to end (not for its descendants).
   Result<ChildExit> wait_exit(const StopFd& stop, std::optional<std::chrono::steady_clock::time_point> deadline);
 
+  // As many denials as call-init tells of; more may have happened.
+  static constexpr std::size_t max_denials = 64;
+
   // Whether the listener came, and what was denied so far: complete after wait_exit() for the direct child, after
   // finish() for all it started. Paths are cut and cleaned by call-init. Thread of the owner.
   bool supervised() const;

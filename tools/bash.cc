@@ -16,7 +16,6 @@ namespace {
 using base::Json;
 
 constexpr std::size_t title_limit = 120;
-constexpr std::size_t shown_denials = 5;
 
 std::string_view without_newlines(std::string_view text) {
   while (text.ends_with('\n')) text.remove_suffix(1);
@@ -26,14 +25,6 @@ std::string_view without_newlines(std::string_view text) {
 void add_line(std::string& text, std::string_view line) {
   if (!text.empty() && !text.ends_with('\n')) text += '\n';
   text += line;
-}
-
-std::string denied_changes(const std::vector<base::Denial>& denials) {
-  std::string text = "[denied: ";
-  for (std::size_t i = 0; i < std::min(denials.size(), shown_denials); ++i)
-    text += (i == 0 ? "" : "; ") + denials[i].what + " " + denials[i].path;
-  if (denials.size() > shown_denials) text += fmt::format("; and {} more", denials.size() - shown_denials);
-  return text + "]";
 }
 
 class BashTool : public agent::Tool {
@@ -179,7 +170,10 @@ std::string BashTool::markers(const sandbox::ShellOutcome& outcome, const agent:
     line(fmt::format("[{} background process{} still running when the command ended: killed]",
                      outcome.stragglers_killed, outcome.stragglers_killed == 1 ? " was" : "es were"));
   if (!outcome.denials.empty()) line(denied_changes(outcome.denials));
-  if (outcome.denied) line(denial_lines(outcome.mode, shell_->confines(), approval_.get(), context.session));
+  if (outcome.denied) {
+    const bool succeeded = outcome.exit_code == 0 && !outcome.timed_out && !outcome.cancelled;
+    line(denial_lines(outcome.mode, shell_->confines(), approval_.get(), context.session, succeeded));
+  }
   if (outcome.timed_out) line(fmt::format("[timed out after {}ms]", outcome.timeout.count()));
   if (outcome.cancelled) line("[aborted: the turn was cancelled while this command ran]");
   if (!outcome.signal.empty()) {

@@ -104,10 +104,7 @@ agent::ToolOutcome change_file(FileTools& tools, const std::string& tool_name, c
     facts["denied"] = denied;
     agent::ToolOutcome outcome = failed(written.error(), std::move(facts));
     if (denied)
-  if (agreed && (agreed->bytes != plan->bytes || agreed->expected_hash != plan->expected_hash))
-    return failed({base::ErrorCode::busy, key + " changed while the user was asked; nothing was done", {}},
-                  std::move(facts));
-      outcome.content += "\n" + denial_lines(mode, tools.fs->confines(), tools.approval.get(), context.session);
+      outcome.content += "\n" + denial_lines(mode, tools.fs->confines(), tools.approval.get(), context.session, false);
     return outcome;
   }
   tools.observations.saw(context.session.id(), written->canonical_path, written->new_hash);

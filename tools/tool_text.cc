@@ -1,5 +1,6 @@
 #include "tools/tool_text.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -11,6 +12,7 @@ namespace {
 
 constexpr std::size_t title_path_limit = 200;
 constexpr std::size_t client_text_limit = 32'000;
+constexpr std::size_t shown_denials = 5;
 
 }  // namespace
 
@@ -50,11 +52,22 @@ std::string error_text(const base::Error& error) {
   return std::string(name) + ": " + error.message;
 }
 
+std::string denied_changes(const std::vector<base::Denial>& denials) {
+  std::string text = "[denied: ";
+  for (std::size_t i = 0; i < std::min(denials.size(), shown_denials); ++i)
+    text += (i == 0 ? "" : "; ") + denials[i].what + " " + denials[i].path;
+  if (denials.size() > shown_denials) {
+    text += denials.size() < base::Child::max_denials ? "; and " : "; and at least ";
+    text += std::to_string(denials.size() - shown_denials) + " more";
+  }
+  return text + "]";
+}
+
 std::string denial_lines(sandbox::Mode mode, bool confines, const agent::ApprovalService* approval,
-                         const agent::Session& session) {
+                         const agent::Session& session, bool succeeded) {
   // Without an approval service a retry could only be refused.
   const auto policy = approval != nullptr ? approval->policy(session) : agent::ApprovalPolicy::never;
-  const std::string hint = agent::denial_hint(mode, confines, policy);
+  const std::string hint = agent::denial_hint(mode, confines, policy, succeeded);
   return agent::denial_marker(mode) + (hint.empty() ? "" : "\n" + hint);
 }
 

@@ -400,11 +400,15 @@ TEST_CASE("grounded means an earlier denial of the same tool and key", "[escalat
 TEST_CASE("the denial texts", "[escalation]") {
   using sandbox::Mode;
   CHECK(denial_marker(Mode::read_only) == "[sandbox: file access denied under read-only mode]");
-  CHECK(test::has(denial_hint(Mode::read_only, true, ApprovalPolicy::ask), "\"workspace-write\""));
-  CHECK_FALSE(test::has(denial_hint(Mode::workspace_write, true, ApprovalPolicy::ask), "\"workspace-write\""));
-  CHECK(denial_hint(Mode::read_only, true, ApprovalPolicy::ask).find('\n') == std::string::npos);
-  CHECK(denial_hint(Mode::read_only, false, ApprovalPolicy::ask).empty());
-  CHECK(denial_hint(Mode::read_only, true, ApprovalPolicy::never).empty());
+  CHECK(test::has(denial_hint(Mode::read_only, true, ApprovalPolicy::ask, false), "\"workspace-write\""));
+  CHECK_FALSE(test::has(denial_hint(Mode::workspace_write, true, ApprovalPolicy::ask, false), "\"workspace-write\""));
+  CHECK(denial_hint(Mode::read_only, true, ApprovalPolicy::ask, false).find('\n') == std::string::npos);
+  CHECK(denial_hint(Mode::read_only, false, ApprovalPolicy::ask, false).empty());
+  CHECK(denial_hint(Mode::read_only, true, ApprovalPolicy::never, false).empty());
+  const std::string invited = denial_hint(Mode::read_only, true, ApprovalPolicy::ask, false);
+  const std::string reserved = denial_hint(Mode::read_only, true, ApprovalPolicy::ask, true);
+  CHECK(test::has(invited, "[to do it all the same, retry this exact call once"));
+  CHECK(test::has(reserved, "[the command succeeded; only if what was denied is needed, retry this exact call once"));
   auto members = base::parse_json(std::string("{") + escalation_schema_members + "}");
   REQUIRE(members.has_value());
   CHECK((*members)["sandbox_permissions"]["enum"] == Json{"workspace-write", "danger-full-access"});
