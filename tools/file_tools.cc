@@ -32,6 +32,11 @@ bool would_ask(const Json& arguments, const sandbox::Policy& policy) {
   return agent::asks_wider_mode(arguments) && mode && sandbox::strictly_wider(*mode, policy.mode);
 }
 
+// By its form: made canonical, such a path would lead to a file of that name.
+bool names_folder(std::string_view path) {
+  return path.ends_with('/') || path.ends_with("/.") || path.ends_with("/..");
+}
+
 }  // namespace
 
 base::Result<std::optional<Current>> current_file(FileTools& tools, const std::string& session_id,
@@ -63,12 +68,17 @@ agent::ToolOutcome change_file(FileTools& tools, const std::string& tool_name, c
   Json facts = {{"mode", sandbox::mode_name(context.policy.mode)}, {"escalated", false}, {"denied", false}};
   const auto path = absolute_path(base::get_string(arguments, "file_path").value_or(""), context.session.cwd());
   if (!path) return failed(path.error(), std::move(facts));
+  if (names_folder(*path))
+    return failed({base::ErrorCode::invalid_argument, *path + " names a folder; give the path of a file", {}},
+                  std::move(facts));
   const auto target = sandbox::write_target(*path);
   const std::string key = target ? *target : std::filesystem::path(*path).lexically_normal().string();
   facts["path"] = key;
   facts["denied_key"] = key;
 
   const bool asks = tools.fs->confines() && would_ask(arguments, context.policy);
+  agent::ApprovalSubject subject{key, "", {}};
+  std::optional<Plan> agreed;  // what the user was shown
   if (asks) {
     auto early = make_plan(*path);
     if (!early) return failed(early.error(), std::move(facts));
@@ -80,8 +90,6 @@ agent::ToolOutcome change_file(FileTools& tools, const std::string& tool_name, c
   if (!escalation) return escalation.error();
   const sandbox::Mode mode = escalation->policy.mode;
   facts["mode"] = sandbox::mode_name(mode);
-  agent::ApprovalSubject subject{key, "", {}};
-  std::optional<Plan> agreed;  // what the user was shown
   facts["escalated"] = escalation->escalated;
   if (!escalation->outcome.empty()) facts["escalation"] = escalation->outcome;
 
@@ -96,6 +104,9 @@ agent::ToolOutcome change_file(FileTools& tools, const std::string& tool_name, c
   }
   auto plan = make_plan(place);
   if (!plan) return failed(plan.error(), std::move(facts));
+  if (agreed && (agreed->bytes != plan->bytes || agreed->expected_hash != plan->expected_hash))
+    return failed({base::ErrorCode::busy, key + " changed while the user was asked; nothing was done", {}},
+                  std::move(facts));
   if (context.stop.stop_requested())
     return failed({base::ErrorCode::cancelled, "cancelled before anything was changed", {}}, std::move(facts));
   const auto written = tools.fs->write({place, plan->bytes, plan->expected_hash}, escalation->policy);

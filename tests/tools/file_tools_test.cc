@@ -307,6 +307,19 @@ TEST_CASE("edit: what cannot be done is refused with what to do") {
   CHECK(has(bench.write("bin", "text").content, "binary file"));
 }
 
+TEST_CASE("a path that names a folder by its form is no file to make or change") {
+  Bench bench;
+  for (const char* path : {"w/", "w/.", "w/..", "w//", ".", "/"}) {
+    INFO(path);
+    CHECK(has(bench.write(path, "x").content, " names a folder; give the path of a file"));
+    CHECK(has(bench.edit(path, "a", "b").content, " names a folder; give the path of a file"));
+  }
+  CHECK_FALSE(std::filesystem::exists(bench.cwd + "/w"));
+  put(bench.cwd + "/f", "text\n");
+  CHECK(bench.read("f/").is_error);
+  CHECK(has(bench.read("./").content, "is a folder"));
+}
+
 TEST_CASE("a denied write carries code, marker and hint, and its facts") {
   Bench bench(Mode::read_only, ApprovalOutcome::rejected);
   const auto outcome = bench.write("f", "x");
