@@ -41,8 +41,8 @@ std::string read_root(ConfigReader& config, const ConfigureContext& context) {
 }
 
 std::optional<std::vector<std::string>> read_protect(ConfigReader& config) {
-  if (!config.has("protect")) return std::nullopt;
   std::vector<std::string> paths = config.strings("protect", {});
+  if (!config.has("protect")) return std::nullopt;
   for (const std::string& path : paths) {
     const bool climbs = ("/" + path + "/").find("/../") != std::string::npos;
     if (path.empty() || path.front() == '/' || climbs) {

@@ -33,9 +33,10 @@ std::vector<agent::Preset> shipped_presets() {
 }
 
 std::vector<agent::Preset> read_presets(ConfigReader& config) {
+  auto named = config.named_maps("presets");
   if (!config.has("presets")) return shipped_presets();
   std::vector<agent::Preset> presets;
-  for (auto& [id, preset] : config.named_maps("presets")) {
+  for (auto& [id, preset] : named) {
     if (id.empty() || id == "custom") {
       preset.fault("mode",
                    "a preset needs a name, and `custom` is what any other combination is shown as; choose another");
@@ -144,13 +145,14 @@ agent::Plugin agent_loop() {
     loop.max_steps = static_cast<int>(config.integer("max_steps", 500, 1, 1'000'000));
     loop.parallel_reads = static_cast<int>(config.integer("parallel_reads", 10, 1, 64));
     loop.route = config.string("route", "");
+    const std::string origin = config.origin("route");
     loop.system = read_system_prompt(config);
-    return [loop](Services& services) -> base::Result<void> {
+    return [loop, origin](Services& services) -> base::Result<void> {
       services.loop = loop;
       if (!loop.route.empty() && !agent::named_route(services, loop.route)) {
         return base::fail(base::ErrorCode::invalid_argument,
-                          fmt::format("`route` names `{}`, which is no model route; choose one of: {}", loop.route,
-                                      route_ids(services)));
+                          fmt::format("`route` names `{}`, which is no model route; choose one of: {}{}", loop.route,
+                                      route_ids(services), origin));
       }
       // Both policies are always stated, their absence too.
       services.context.push_back(agent::sandbox_policy_section(services));

@@ -57,11 +57,13 @@ class ConfigReader {
   std::vector<ConfigReader> maps(std::string_view key);                                // a list of maps
   std::vector<std::pair<std::string, ConfigReader>> named_maps(std::string_view key);  // name -> map, in file order
   bool has(std::string_view key) const;
+  // " (the value comes from the environment variable NAME)", for a fault found later; "" where it does not.
+  std::string origin(std::string_view key) const;
 
   // A key this plugin knows only to refuse: when present, a fault with this text.
   void refuse(std::string_view key, std::string text);
   void fault(std::string_view key, std::string text);  // at the key's line, or the entry's when absent
-  // Reports every key nobody asked for, with the nearest known one. Call once, last.
+  // Reports every key nobody asked for, with the nearest known one and all that are known. Call once, last.
   void finish();
   int line() const;
 
@@ -73,7 +75,7 @@ class ConfigReader {
   std::shared_ptr<const Node> node_;
   std::string where_;
   std::vector<Fault>* faults_;
-  std::vector<std::string> known_;
+  std::vector<std::string> known_, refused_;
 };
 
 struct ConfigEntry {

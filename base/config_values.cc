@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <numeric>
 
 #include "base/config_node.h"
@@ -39,6 +40,11 @@ const Node::Member* member(const Node& node, std::string_view key) {
     if (candidate.key == key || snake_case(candidate.key) == key) return &candidate;
   }
   return nullptr;
+}
+
+std::string origin_of(const Node& node) {
+  if (node.variable.empty()) return {};
+  return " (the value comes from the environment variable " + node.variable + ")";
 }
 
 // A string as a getter takes it; a fault text otherwise. A number is taken as the text it is written as.
@@ -129,6 +135,11 @@ bool ConfigReader::has(std::string_view key) const {
   return found != nullptr && found->value->kind != Kind::absent;
 }
 
+std::string ConfigReader::origin(std::string_view key) const {
+  const auto* found = member(*node_, key);
+  return found == nullptr ? std::string() : origin_of(*found->value);
+}
+
 const ConfigReader::Node* ConfigReader::take(std::string_view key) {
   const auto* found = member(*node_, key);
   if (std::find(known_.begin(), known_.end(), key) == known_.end()) {
@@ -149,8 +160,7 @@ const ConfigReader::Node* ConfigReader::take(std::string_view key) {
 void ConfigReader::report(int line, std::string text) {
   // What is written at that line is right: whoever reads the fault must look elsewhere.
   for (const auto& given : node_->members)
-    if (given.line == line && !given.value->variable.empty())
-      text += " (the value comes from the environment variable " + given.value->variable + ")";
+    if (given.line == line) text += origin_of(*given.value);
   const bool prefix = !where_.empty() && where_ != node_->file;
   faults_->push_back({node_->file, line, prefix ? where_ + ": " + text : std::move(text)});
 }
@@ -162,7 +172,7 @@ void ConfigReader::fault(std::string_view key, std::string text) {
 
 void ConfigReader::refuse(std::string_view key, std::string text) {
   const auto* found = member(*node_, key);
-  known_.emplace_back(key);
+  refused_.emplace_back(key);
   if (found != nullptr) report(found->line, std::move(text));
 }
 
@@ -321,11 +331,20 @@ std::vector<std::pair<std::string, ConfigReader>> ConfigReader::named_maps(std::
 }
 
 void ConfigReader::finish() {
-  for (const auto& [key, line, value] : node_->members) {
+  const auto in = [](const std::vector<std::string>& list, const std::string& key) {
     const std::string snake = snake_case(key);
-    const bool known = std::any_of(known_.begin(), known_.end(),
-                                   [&, &name = key](const std::string& k) { return k == name || k == snake; });
-    if (!known) report(line, "unknown key " + cite(key) + suggestion(key, known_));
+    return std::any_of(list.begin(), list.end(),
+                       [&](const std::string& known) { return known == key || known == snake; });
+  };
+  std::vector<std::string> offered;
+  std::copy_if(known_.begin(), known_.end(), std::back_inserter(offered),
+               [&](const std::string& key) { return !in(refused_, key); });
+  for (const auto& [key, line, value] : node_->members) {
+    if (in(known_, key) || in(refused_, key)) continue;
+    std::string near = suggestion(key, offered);
+    if (near.empty()) near = offered.empty() ? "; there are none here" : ".";
+    if (!offered.empty()) near += fmt::format(" Keys: {}", fmt::join(offered, ", "));
+    report(line, "unknown key " + cite(key) + near);
   }
 }
 

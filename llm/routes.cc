@@ -78,6 +78,8 @@ bool authorizes(const OpenAiOptions& options) {
 void read_model(base::ConfigReader& config, Route& route, const std::string& default_tokens_field) {
   route.models = config.strings("models", {});
   route.model = config.string("model", route.models.empty() ? "" : route.models.front());
+  if (config.has("model") && base::trim(route.model).empty())
+    config.fault("model", "`model` is empty; give it a value, or leave it out");
   if (!route.model.empty() && std::find(route.models.begin(), route.models.end(), route.model) == route.models.end()) {
     route.models.insert(route.models.begin(), route.model);
   }

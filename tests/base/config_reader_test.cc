@@ -255,14 +255,14 @@ TEST_CASE("values of the wrong type: a fault at the key, and the default") {
                         });
 }
 
-TEST_CASE("unknown keys are told with the nearest known one") {
+TEST_CASE("unknown keys are told with the nearest known one and all that are known") {
   Entry entry("mod: a\ntimeoutMS: 5\nwhatever: 1\n");
   CHECK(entry->string("mode", "d") == "d");
   entry->integer("timeout_ms", 1, 0, 9);
   entry->finish();
-  CHECK(entry.said() == Said{"cordis.yml:4: unknown key `mod`; did you mean `mode`?",
-                             "cordis.yml:5: unknown key `timeoutMS`; did you mean `timeout_ms`?",
-                             "cordis.yml:6: unknown key `whatever`"});
+  CHECK(entry.said() == Said{"cordis.yml:4: unknown key `mod`; did you mean `mode`? Keys: mode, timeout_ms",
+                             "cordis.yml:5: unknown key `timeoutMS`; did you mean `timeout_ms`? Keys: mode, timeout_ms",
+                             "cordis.yml:6: unknown key `whatever`. Keys: mode, timeout_ms"});
 }
 
 TEST_CASE("the camelCase spelling of a key is the key; both are a duplicate") {
@@ -358,7 +358,7 @@ TEST_CASE("a reader can name its owner in front of its faults") {
   const auto file = parse("- id: a\n  name: b\n  config:\n    x: 1\n");
   std::vector<Fault> faults;
   ConfigReader(file.entries[0].config, "entry `a`", &faults).finish();
-  CHECK(texts(faults) == Said{"cordis.yml:4: entry `a`: unknown key `x`"});
+  CHECK(texts(faults) == Said{"cordis.yml:4: entry `a`: unknown key `x`; there are none here"});
 }
 
 TEST_CASE("print_config resolves values and hides secrets") {
@@ -423,4 +423,6 @@ TEST_CASE("a fault about a value that came from the environment names the variab
   reader.choice("mode", "x", {"x", "y"});
   REQUIRE(faults.size() == 1);
   CHECK(faults[0].text.find("(the value comes from the environment variable MODE)") != std::string::npos);
+  CHECK(reader.origin("mode") == " (the value comes from the environment variable MODE)");
+  CHECK(reader.origin("other").empty());
 }

@@ -100,9 +100,14 @@ TEST_CASE("the shipped composition takes its mode, approval and route from the e
   setting.env = {{"ACP_AGENT_ROUTE", "nowhere"}};
   const Texts unknown = texts(compose(shipped("cordis.yml"), setting));
   REQUIRE(unknown.size() == 1);
-  CHECK(
-      unknown[0].find("`route` names `nowhere`, which is no model route; choose one of: openai, deepseek, recorded") !=
-      std::string::npos);
+  CHECK(unknown[0].find("`route` names `nowhere`, which is no model route; choose one of: openai, deepseek, recorded "
+                        "(the value comes from the environment variable ACP_AGENT_ROUTE)") != std::string::npos);
+
+  setting.env = {{"OPENAI_MODEL", ""}, {"DEEPSEEK_API_KEY", "key"}};
+  const Texts empty = texts(compose(shipped("cordis.yml"), setting));
+  REQUIRE(empty.size() == 1);
+  CHECK(empty[0].find("`model` is empty; give it a value, or leave it out (the value comes from the environment "
+                      "variable OPENAI_MODEL)") != std::string::npos);
 }
 
 TEST_CASE("the shipped composition: no key, no route, and recorded answers are never used unasked") {
@@ -216,7 +221,10 @@ TEST_CASE("protect and sockets: absent is the default, a list replaces, kinds ar
              Catch::Contains("`sockets` must be a map"));
   CHECK_THAT(
       texts(compose("- id: policy\n  name: sandbox-policy\n  config: {sockets: {alow: [docker]}}\n" + rest)).front(),
-      Catch::Contains("unknown key `alow`"));
+      Catch::Contains("unknown key `alow`; did you mean `allow`? Keys: allow, deny"));
+  // A key that is known only to be refused is none to offer.
+  CHECK_THAT(texts(compose("- {id: b, name: bash-local, config: {colour: red}}\n" + rest)).front(),
+             Catch::EndsWith("Keys: timeout_ms, max_timeout_ms, pass_env"));
 }
 
 TEST_CASE("every mistake in the settings of an entry is named with its line, all at once") {
@@ -246,7 +254,7 @@ TEST_CASE("every mistake in the settings of an entry is named with its line, all
         "cordis.yml:7: `dockr` is no kind of socket; `allow` takes docker, podman, containerd, systemd, dbus, tmux, "
         "screen, "
         "ssh-agent, x11",
-        "cordis.yml:8: unknown key `colour`",
+        "cordis.yml:8: unknown key `colour`. Keys: mode, workspace_root, protect, sockets",
         "cordis.yml:12: `docker` is no backend; `chain` takes bwrap, landlock, seatbelt",
         "cordis.yml:12: `runner_command` replaces the chain; delete `chain` or `runner_command`",
         "cordis.yml:13: `runner_command` needs `runner_failure_signatures`",
