@@ -130,6 +130,12 @@ std::string holder(const Fd& lock) {
 
 }  // namespace
 
+std::string cannot_keep_sessions(const std::string& root, const std::string& why) {
+  return fmt::format(
+      "sessions cannot be kept in {} ({}); set XDG_STATE_HOME to the absolute path of a folder you may write", root,
+      why);
+}
+
 std::string cwd_slug(const std::string& cwd) {
   std::string readable;
   for (const char c : cwd) {

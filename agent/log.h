@@ -66,6 +66,8 @@ class LogFile {
 
 // Readable and unique per folder: the end of the path in safe characters, and eight hex digits of its hash.
 std::string cwd_slug(const std::string& cwd);
+// What to say where sessions cannot be kept below `root`, and what to do.
+std::string cannot_keep_sessions(const std::string& root, const std::string& why);
 bool valid_session_id(std::string_view id);  // what may name a folder: letters, digits, '-', '_'; at most 64
 
 // Reads a log file without taking it; refuses links, other users' files and anything but a regular file.

@@ -85,7 +85,11 @@ base::Result<std::shared_ptr<Session>> Session::create(const LogOptions& options
   state.id = state.world.new_id();
   state.cwd = *canonical;
   auto file = LogFile::create(options.root, cwd_slug(*canonical), state.id);
-  if (!file) return tl::unexpected<base::Error>(file.error());
+  if (!file) {
+    base::Error error = file.error();
+    error.message = cannot_keep_sessions(options.root, error.message);
+    return tl::unexpected(std::move(error));
+  }
   state.file = std::move(*file);
   event::Header header{state.id, state.cwd, state.world.now()};
   if (const std::string worktree = sandbox::linked_worktree(state.cwd); base::valid_utf8(worktree))

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "agent/log.h"
 #include "base/child.h"
 #include "cli/exit_code.h"
 #include "cli/output.h"
@@ -40,9 +41,7 @@ std::string state_fault(const agent::Services& services) {
   if (!services.log) return {};
   const base::Result<void> writable = check_writable(services.log->root);
   if (writable) return {};
-  return fmt::format(
-      "fault: sessions cannot be kept in {} ({}); set XDG_STATE_HOME to the absolute path of a folder you may write\n",
-      services.log->root, writable.error().message);
+  return "fault: " + agent::cannot_keep_sessions(services.log->root, writable.error().message) + "\n";
 }
 
 // In words, when the operator's own runner cannot be started. The sandbox takes the operator's word for it.

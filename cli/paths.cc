@@ -74,13 +74,22 @@ base::Result<ConfigSource> find_config(const std::string& option, const Env& env
     return read_config(*named);
   }
   std::vector<std::string> candidates;
-  if (const std::string folder = config_folder(env); !folder.empty()) candidates.push_back(folder + "/cordis.yml");
+  const std::string own = config_folder(env);
+  if (!own.empty()) candidates.push_back(own + "/cordis.yml");
   if (const std::size_t slash = executable.rfind('/'); slash != std::string::npos) {
     candidates.push_back(executable.substr(0, slash) + "/../share/acp-agent/cordis.yml");
   }
   for (const std::string& path : candidates) {
     if (access(path.c_str(), F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)) continue;
-    return read_config(path);
+    base::Result<ConfigSource> source = read_config(path);
+    // Nobody named this path, and nobody may have written the file.
+    if (!source && !own.empty() && path == own + "/cordis.yml") {
+      return base::fail(source.error().code, source.error().message +
+                                                 "; your own composition is looked for there: set HOME or "
+                                                 "XDG_CONFIG_HOME to a folder you may read, or name a "
+                                                 "composition with --config or ACP_AGENT_CONFIG");
+    }
+    return source;
   }
   return ConfigSource{"(built in) cordis.yml", std::string(assets::cordis_yml)};
 }

@@ -85,5 +85,7 @@ TEST_CASE("a composition that was named but is not there is an error, and so is 
   CHECK(relative.error().message.find("absolute path") != std::string::npos);
   // A folder in the place of the file.
   mkdir((tree.root + "/home/.config/acp-agent/cordis.yml").c_str(), 0700);
-  CHECK_FALSE(cli::find_config("", env, tree.executable()));
+  const auto folder = cli::find_config("", env, tree.executable());
+  REQUIRE_FALSE(folder);
+  CHECK_THAT(folder.error().message, Catch::Contains("your own composition is looked for there: set HOME or "));
 }
