@@ -1,11 +1,13 @@
 #include "agent/model_step.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 
 #include <algorithm>
 #include <random>
 
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/text.h"
 
 namespace agent {
@@ -25,6 +27,15 @@ bool sleep_for(std::int64_t ms, const std::stop_token& stop) {
 std::int64_t jitter(std::int64_t delay_ms) {
   thread_local std::minstd_rand random{std::random_device{}()};
   return std::uniform_int_distribution<std::int64_t>(0, delay_ms / 4)(random);
+}
+
+// "0.6 s", "45 s", "24 h", "1 h 30 min".
+std::string spoken_time(std::int64_t ms) {
+  if (ms < 10'000) return fmt::format("{:.1f} s", static_cast<double>(ms) / 1000);
+  const std::int64_t seconds = (ms + 999) / 1000, minutes = (seconds + 59) / 60;
+  if (seconds < 120) return fmt::format("{} s", seconds);
+  if (minutes < 60) return fmt::format("{} min", minutes);
+  return minutes % 60 == 0 ? fmt::format("{} h", minutes / 60) : fmt::format("{} h {} min", minutes / 60, minutes % 60);
 }
 
 // What one attempt showed.
@@ -104,6 +115,8 @@ base::Result<ModelAnswer> ask_model(const TurnSetup& setup, const llm::Route& ro
     if (!error.retryable || attempt >= delays.size() || error.retry_after_ms > retry_after_limit_ms) {
       answer.kind = ModelAnswer::Kind::failed;
       answer.error = error.error;
+      if (error.retryable && error.retry_after_ms > retry_after_limit_ms)
+        answer.error.message += "; the server asks to try again in " + spoken_time(error.retry_after_ms);
       answer.retryable = error.retryable;
       return answer;
     }
@@ -112,7 +125,10 @@ base::Result<ModelAnswer> ask_model(const TurnSetup& setup, const llm::Route& ro
         event::LlmRetry{static_cast<int>(attempt) + 1, std::string(base::error_name(error.error.code)),
                         base::ellipsize(error.error.message, logged_error_limit), delay});
     if (!logged) return tl::unexpected<base::Error>(logged.error());
-    if (!sleep_for(delay + jitter(delay), setup.stop.token())) return answer;  // not sent
+    const std::int64_t pause = delay + jitter(delay);
+    base::log_warning(fmt::format("the model request failed ({}); trying again in {}, {} of {}", error.error.message,
+                                  spoken_time(pause), attempt + 1, delays.size()));
+    if (!sleep_for(pause, setup.stop.token())) return answer;  // not sent
   }
 }
 

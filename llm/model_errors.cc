@@ -125,7 +125,7 @@ Said read_body(std::string_view body) {
   auto parsed = base::parse_json(trimmed);
   if (parsed && (parsed->is_structured() || parsed->is_string())) {
     read_error(*parsed, said);
-    if (said.message.empty()) said.message = base::dump(*parsed);
+    if (said.message.empty() && !parsed->empty()) said.message = base::dump(*parsed);
   } else if (trimmed.front() == '<') {
     said.message = "an HTML page instead of JSON";
     const std::string lower = base::to_lower(trimmed);
@@ -304,7 +304,7 @@ ModelError http_failure(int status, const ResponseHeaders& headers, std::string_
   if (const auto location = headers.find("location"); status / 100 == 3 && location != headers.end()) {
     error.error.message += " (to " + tidy(location->second) + ")";
   }
-  error.error.detail = tidy(body);
+  if (!said.message.empty()) error.error.detail = tidy(body);
   error.retryable = kind.retryable;
   if (kind.retryable) {
     error.retry_after_ms = retry_after_ms(headers, now);

@@ -124,6 +124,7 @@ TEST_CASE("when to try again", "[errors]") {
           .retry_after_ms == 34'000);
   CHECK(failure(429, R"({"error":{"message":"Rate limit reached. Please try again in 6m0s."}})").retry_after_ms ==
         360'000);
+  CHECK(failure(429, "{}").error.message == "the model server answered 429 (rate limit)");
   CHECK(failure(400, "x", {{"retry-after", "7"}}).retry_after_ms == -1);
   CHECK(llm::parse_duration_ms("1h2m3.5s") == 3'723'500);
   CHECK(llm::parse_duration_ms("x") == -1);
