@@ -7,6 +7,7 @@
 #include "acp/server.h"
 #include "agent/agent.h"
 #include "base/line_transport.h"
+#include "base/text.h"
 #include "base/thread.h"
 #include "cli/exit_code.h"
 #include "cli/output.h"
@@ -52,6 +53,10 @@ int run(const Program& program, const Options& options) {
   }
   const base::Result<std::string> cwd = sandbox::canonical_path(options.cwd.empty() ? "." : options.cwd);
   if (!cwd) return refuse(cwd.error().message);
+  // The protocol is UTF-8: the server would look for another path.
+  if (!base::valid_utf8(*cwd)) {
+    return refuse("the path of the folder is not UTF-8 (" + base::to_utf8(*cwd) + "); rename it, or use another");
+  }
 
   RunRequest request;
   request.cwd = *cwd;

@@ -343,6 +343,52 @@ TEST_CASE("run gave out an answer whose stream was cut, and then the answer") {
   INFO(finished.err);
   CHECK(finished.code == 0);
   CHECK(finished.out == "The answer.\n");
+  CHECK_THAT(finished.err, Catch::Contains("acp-agent: warning: the model request failed ("));
+  CHECK_THAT(finished.err, Catch::Contains("); trying again in 0.") && Catch::Contains(" s, 1 of 5\n"));
+}
+
+TEST_CASE("run did the call of an answer that broke off before its end") {
+  World world;
+  const std::string call =
+      R"(data: {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "bash", )"
+      R"("arguments": "{\"command\": \"touch made\"}"}}]}}]})";
+  world.answers("=== answer\n" + call + "\n\n" + recording("The answer."));
+  const Finished finished = world.run({"run", "hello"});
+  INFO(finished.err);
+  CHECK(finished.code == 0);
+  CHECK(finished.out == "The answer.\n");
+  CHECK_FALSE(std::filesystem::exists(world.root + "/work/made"));
+}
+
+TEST_CASE("a server that asks for a long wait: run says how long") {
+  World world;
+  world.answers("=== answer status=429 header=\"Retry-After: 86400\"\n{}\n" + recording("Not reached."));
+  const Finished finished = world.run({"run", "hello"});
+  CHECK(finished.code == 75);
+  CHECK(finished.out.empty());
+  CHECK(finished.err ==
+        "acp-agent: the model server answered 429 (rate limit); the server asks to try again in 24 h (it may work "
+        "later)\n");
+}
+
+TEST_CASE("run where no session can be kept says what to set") {
+  World world;
+  world.answers(recording("Not reached."));
+  world.environment.push_back("XDG_STATE_HOME=/proc/nowhere");
+  const Finished finished = world.run({"run", "hello"});
+  CHECK(finished.code == 1);
+  CHECK_THAT(finished.err, Catch::Contains("sessions cannot be kept in /proc/nowhere/acp-agent/sessions (") &&
+                               Catch::Contains("set XDG_STATE_HOME to the absolute path of a folder you may write"));
+}
+
+TEST_CASE("run in a folder whose path is not UTF-8 said that it does not exist") {
+  World world;
+  world.answers(recording("Not reached."));
+  const std::string folder = world.root + "/caf\xe9";
+  REQUIRE(mkdir(folder.c_str(), 0700) == 0);
+  const Finished finished = world.run({"run", "--cwd", folder, "hello"});
+  CHECK(finished.code == 2);
+  CHECK_THAT(finished.err, Catch::Contains("the path of the folder is not UTF-8"));
 }
 
 TEST_CASE("run onto a full disk ended without saying why") {
