@@ -74,6 +74,7 @@ struct RunClient::State {
   bool mid_line = false;
   bool unfinished = false;  // text of the current message came, and nothing yet that shows it to be complete
   std::string held;         // that text, unless live
+  bool partial_said = false;
 
   // Waits for the answer; gives up `patience` after an interruption, which is passed on as session/cancel once.
   std::optional<Answer> call(const std::string& method, Json params, const std::string& cancel_session = "");
@@ -82,6 +83,7 @@ struct RunClient::State {
   void message(const Json& update);
   void complete();
   void tool_call(const Json& update);
+  void enforcement(const Json& update);
   void permission(const Json& params, base::Reply reply);
   void print(std::string_view text);
   void end_line();
@@ -169,7 +171,16 @@ void RunClient::State::tool_call(const Json& update) {
   if (const std::size_t at = text.find(denial_marker); at != std::string::npos) {
     output.activity("  " + first_line(std::string_view(text).substr(at)));
   }
+  enforcement(update);
   if (base::get_string(update, "status") == "failed") output.activity("  failed: " + first_line(text));
+}
+
+// Once: it holds for the machine and the mode rather than for the call.
+void RunClient::State::enforcement(const Json& update) {
+  const Json* raw = base::find(update, "rawOutput");
+  const std::string how = raw && raw->is_object() ? base::get_string(*raw, "enforcement").value_or("") : "";
+  if (!how.starts_with("partial") || std::exchange(partial_said, true)) return;
+  output.activity("  the sandbox cannot hold everything here: " + first_line(how));
 }
 
 void RunClient::State::update(const Json& params) {
@@ -202,6 +213,10 @@ void RunClient::State::permission(const Json& params, base::Reply reply) {
                               option.empty()  ? "no answer possible"
                               : request.allow ? "allowed once (--approve always)"
                                               : "rejected (--approve never)"));
+  // At the start of a line: what the model wants done is indented.
+  if (const std::size_t at = asked.find(justification_mark); at != std::string::npos) {
+    output.activity("  " + first_line(std::string_view(asked).substr(at + 1)));
+  }
   if (option.empty()) {
     reply.result({{"outcome", {{"outcome", "cancelled"}}}});
   } else {
@@ -213,10 +228,6 @@ RunClient::RunClient(std::unique_ptr<base::LineTransport> transport, RunRequest 
     : state_(std::make_shared<State>()) {
   state_->request = std::move(request);
   state_->output = std::move(output);
-  // At the start of a line: what the model wants done is indented.
-  if (const std::size_t at = asked.find(justification_mark); at != std::string::npos) {
-    output.activity("  " + first_line(std::string_view(asked).substr(at + 1)));
-  }
   base::RpcPeer::Handlers handlers;
   State* state = state_.get();  // outlives the peer, which it owns
   handlers.on_notification = [state](const std::string& method, const Json& params) {

@@ -127,10 +127,23 @@ TEST_CASE("run shows failures and denials, also when an update was folded into i
   CHECK(run.activity == "* touch x\n  [sandbox: file access denied under read-only mode]\n* write y\n  failed: no\n");
 }
 
+TEST_CASE("run says once that the sandbox cannot hold everything") {
+  const Run run = drive([](FakeServer& server, base::Reply reply) {
+    for (const char* how : {"full", "partial (metadata changes not covered)", "partial (metadata changes not covered)"})
+      server.update({{"sessionUpdate", "tool_call_update"},
+                     {"toolCallId", "c"},
+                     {"status", "completed"},
+                     {"rawOutput", {{"enforcement", how}}}});
+    reply.result(ended("end_turn"));
+  });
+  CHECK(run.activity == "  the sandbox cannot hold everything here: partial (metadata changes not covered)\n");
+}
+
 TEST_CASE("run allows once under --approve always and rejects under never") {
   for (const bool allow : {true, false}) {
     std::string chosen;
     std::shared_ptr<base::Reply> open;
+    const char* asked = "Allow once with wide:\n\n    x\n    The model's words: no\n\nThe model's words: why\n\nmore";
     const Run run = drive(
         [&](FakeServer& server, base::Reply reply) {
           open = std::make_shared<base::Reply>(std::move(reply));
@@ -142,7 +155,6 @@ TEST_CASE("run allows once under --approve always and rejects under never") {
                                             {{"optionId", "forever"}, {"kind", "allow_always"}},
                                             {{"optionId", "no"}, {"kind", "reject_once"}}});
           server.peer->call("session/request_permission",
-    const char* asked = "Allow once with wide:\n\n    x\n    The model's words: no\n\nThe model's words: why\n\nmore";
                             {{"sessionId", "s"}, {"toolCall", call}, {"options", options}},
                             [&chosen, open](auto answer) {
                               if (answer)
