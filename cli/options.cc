@@ -13,9 +13,23 @@ constexpr const char* about =
     "A coding agent that speaks the Agent Client Protocol on stdin and stdout.\n"
     "Commands and file changes run in a file sandbox; cordis.yml says what the agent consists of.";
 
+constexpr const char* footer =
+    "Exit codes: acp-agent run --help. Below the prefix it was installed to, every key and variable is in\n"
+    "share/doc/acp-agent/docs/configuration.md, what the sandbox promises in share/doc/acp-agent/SECURITY.md.";
+
 constexpr const char* exit_codes =
-    "Exit codes: 0 done, 1 failed, 2 usage or composition, 3 refused or denied, 4 limit reached, 5 sandbox\n"
-    "unavailable, 75 try again later, 130 interrupted, 143 terminated.";
+    "Exit codes:\n"
+    "  0    done\n"
+    "  1    failed: the model's answer, or the agent itself\n"
+    "  2    usage, composition, no key\n"
+    "  3    not done because it was denied: the last call that was denied, or for which wider access was not granted,\n"
+    "       was not followed by the same call or one on the same file that succeeded. A denied command that exits 0\n"
+    "       does not count, whatever was denied on the way. Also when the model refused\n"
+    "  4    stopped at the model's output limit or at max_steps\n"
+    "  5    the last call found no sandbox to run in\n"
+    "  75   the model could not be reached or was overloaded: try again later\n"
+    "  130  SIGINT, 143 SIGTERM\n"
+    "A command of the model that exits non-zero is no failure of the run.";
 
 }  // namespace
 
@@ -28,7 +42,7 @@ std::variant<Options, ParseEnd> parse_options(int argc, char** argv, const std::
   }
 
   CLI::App app(about, "acp-agent");
-  app.footer(exit_codes);
+  app.footer(footer);
   app.set_version_flag("--version", "acp-agent " + version);
   app.require_subcommand(0, 1);
   app.fallthrough();
@@ -53,6 +67,7 @@ std::variant<Options, ParseEnd> parse_options(int argc, char** argv, const std::
       ->check(CLI::IsMember({"never", "always"}))
       ->type_name("never|always");
   add_mode(run, "The sandbox mode instead of the composition's");
+  run->footer(exit_codes);
   run->add_option("prompt", options.prompt, "What to do; - reads it from stdin")->required()->type_name("");
 
   CLI::App* check = app.add_subcommand("check", "Say what is wrong with the composition, without starting");
