@@ -354,6 +354,13 @@ TEST_CASE("ways to a descriptor of one's own are no ways to a name") {
   CHECK(run.denials.empty());
 }
 
+TEST_CASE("denials are counted to their limit, which is known to who tells them") {
+  if (!can_listen()) return;
+  const World world;
+  const auto run = world.run("for i in $(seq 80); do echo > " + world.out + "/n$i; done");
+  CHECK(run.denials.size() == base::Child::max_denials);
+}
+
 TEST_CASE("a program that hides its memory works as ever") {
   if (!can_listen()) return;
   const World world;
