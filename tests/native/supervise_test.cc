@@ -381,8 +381,9 @@ TEST_CASE("what would have failed anyway is no denial, what the confinement alon
   CHECK(denials("mv f " + out + "/full/") == Words{"rename " + out + "/full/f"});
   CHECK(denials("rmdir " + out + "/full; rm " + out + "/full; rmdir " + out + "/f; mv -T " + out + "/full/x " + out +
                 "/full") == Words{});
+  test::put(world.in + "/g", "x");
   const auto kept =
-      world.run("import ctypes; ctypes.CDLL(None).renameat2(-100, b'f', -100, b'" + out + "/f', 1)", python);
+      world.run("import ctypes; ctypes.CDLL(None).renameat2(-100, b'g', -100, b'" + out + "/f', 1)", python);
   CHECK(kept.denials.empty());  // RENAME_NOREPLACE
   CHECK(denials("rmdir " + out + "/full/x") == Words{"remove " + out + "/full/x"});
   std::filesystem::remove_all(world.in + "/kept");
@@ -626,7 +627,7 @@ connect(name)
 s = socket.socket(socket.AF_UNIX); s.bind(name + "x"); s.listen(); connect(name + "x"); connect(name + "y")
 s = socket.socket(socket.AF_UNIX); s.bind(name + "\0x"); s.listen(); connect(name + "\0x"); connect(name + "@x")
 own = str(os.fstat(s.fileno()).st_ino)
-s = socket.socket(socket.AF_UNIX); s.bind("\0\n0: 2 0 10000 1 1 " + own + " @" + name[1:]); connect(name))",
+t = socket.socket(socket.AF_UNIX); t.bind("\0\n0: 2 0 10000 1 1 " + own + " @" + name[1:]); connect(name))",
                              python);
   CHECK(run.outcome.out == "1\n0\n1\n0\n111\n1\n");
   CHECK(outside.came() == 0);
