@@ -137,10 +137,9 @@ static const char* cut_last(char* text) {
 static enum place locate(const struct task* task, int at, const char* path, bool follow, char* out, size_t room,
                          bool* exists) {
   char text[path_room], target[PATH_MAX];
-  int fd;
-  if (names_descriptor(path, &fd)) return nowhere;
-  if (!read_link(task->dir, "root", target, sizeof target) || strcmp(target, "/") != 0) return untold;
   path = own_way(path, &at);
+  if (!*path) return nowhere;
+  if (!read_link(task->dir, "root", target, sizeof target) || strcmp(target, "/") != 0) return untold;
   int base = open_base(task, at, path);
   if (base == -1) return nowhere;
   enum place place = nowhere;
@@ -149,7 +148,7 @@ static enum place locate(const struct task* task, int at, const char* path, bool
     char folder[PATH_MAX];
     struct stat info;
     const char* last = cut_last(text);
-    fd = open_folder(base, last == text ? "." : text);
+    const int fd = open_folder(base, last == text ? "." : text);
     if (base >= 0) close(base);
     base = fd;
     if (fd < 0) {
@@ -168,9 +167,9 @@ static enum place locate(const struct task* task, int at, const char* path, bool
       place = n > 0 && (size_t)n < room ? told : untold;
       break;
     }
-    if (names_descriptor(target, &fd)) break;
     int own = base;
     snprintf(text, sizeof text, "%s", own_way(target, &own));
+    if (!*text) break;
     if (own != base || *text == '/') {
       close(base);
       base = open_base(task, own, text);

@@ -54,56 +54,36 @@ bool path_of(int fd, char* out, size_t room) {
 
 /* A path that means a descriptor of the process itself, whose number then is *fd. What the kernel would find there from
  * our side is our own. */
-bool names_descriptor(const char* path, int* fd) {
-  static const char* const places[] = {"/proc/self/fd/", "/proc/thread-self/fd/", "/dev/fd/"};
-  for (size_t i = 0; i < sizeof places / sizeof *places; ++i) {
-    const size_t length = strlen(places[i]);
-    if (strncmp(path, places[i], length) != 0) continue;
-    char* end = NULL;
-    const long number = strtol(path + length, &end, 10);
-    if (end == path + length || *end || number < 0 || number > INT_MAX) continue;
-    *fd = (int)number;
-    return true;
-  }
-  return false;
-}
-
 /* A descriptor (O_PATH) of what the call is about, or -1 with errno. Links of /proc that lead anywhere are not
  * followed: they would be ours. */
 const char* own_way(const char* path, int* at) {
   static const char* const places[] = {"/proc/self/", "/proc/thread-self/"};
-  const char* name = NULL;
-  char* end = NULL;
+  const char* name = strncmp(path, "/dev/fd/", 8) == 0 ? path + 5 : NULL;
   for (size_t i = 0; i < sizeof places / sizeof *places; ++i) {
     if (strncmp(path, places[i], strlen(places[i])) == 0) name = path + strlen(places[i]);
   }
-  if (strncmp(path, "/dev/fd/", 8) == 0) name = path + 5;
   if (!name) return path;
   if (strncmp(name, "root/", 5) == 0) return name + 4;
-  int number = AT_FDCWD;
+  long number = AT_FDCWD;
   if (strncmp(name, "fd/", 3) == 0 && name[3] >= '0' && name[3] <= '9') {
-    number = (int)strtol(name + 3, &end, 10);
+    char* end = NULL;
+    number = strtol(name + 3, &end, 10);
     name = end;
   } else if (strncmp(name, "cwd", 3) == 0) {
     name += 3;
   } else {
     return path;
   }
-  if (*name != '/') return path;
+  if ((*name && *name != '/') || number > INT_MAX) return path;
   while (*name == '/') ++name;
-  *at = number;
-  return *name ? name : ".";
+  *at = (int)number;
+  return name;
 }
 
 int resolve(const struct task* task, int at, const char* path, bool follow) {
   char name[32];
-  int fd;
-  if (path && names_descriptor(path, &fd)) {
-    at = fd;
-    path = NULL;
-  } else if (path) {
-    path = own_way(path, &at);
-  }
+  int fd = -1;
+  if (path) path = own_way(path, &at);
   const int flags = O_PATH | O_CLOEXEC;
   snprintf(name, sizeof name, at == AT_FDCWD ? "cwd" : "fd/%d", at);
   if (!path || !*path) {

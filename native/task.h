@@ -22,11 +22,8 @@ int read_string(const struct task* task, uint64_t address, char* out, size_t roo
 bool read_link(int dir, const char* name, char* out, size_t room);
 /* The canonical path of a descriptor of our own. */
 bool path_of(int fd, char* out, size_t room);
-/* A path that means a descriptor of the process itself, whose number then is *fd. What the kernel would find there from
- * our side is our own. */
-bool names_descriptor(const char* path, int* fd);
-
-/* What is left of a path that begins with a link of the process's own in /proc, and in *at where that link leads. */
+/* What is left of a path that begins with a link of the process's own in /proc, and in *at where that link leads; "" when
+ * nothing is. What the kernel would find there from our side is our own. */
 const char* own_way(const char* path, int* at);
 
 /* Whether it is open, and not only as a place (O_PATH). */
