@@ -40,7 +40,7 @@ std::string content_text(const Json& call) {
   return text;
 }
 
-std::string_view limit_text(std::string_view stop_reason) {
+std::string_view early_end_text(std::string_view stop_reason) {
   if (stop_reason == "max_turn_requests") {
     return "acp-agent: stopped at the step limit before the work was done; a higher `max_steps` of the agent-loop "
            "entry allows more";
@@ -48,6 +48,10 @@ std::string_view limit_text(std::string_view stop_reason) {
   if (stop_reason == "max_tokens") {
     return "acp-agent: the model's answer was cut off at its output limit; a higher `max_tokens` of the model's entry "
            "allows more";
+  }
+  if (stop_reason == "refusal") {
+    return "acp-agent: the model's server withheld the answer, or the rest of it (content filter); ask for it in other "
+           "words, or use another model";
   }
   return {};
 }
@@ -306,7 +310,7 @@ int RunClient::drive() {
     state.output.activity("acp-agent: an unfinished answer was dropped");
   }
   state.end_line();
-  if (const std::string_view why = limit_text(end.stop_reason); !why.empty()) state.output.activity(why);
+  if (const std::string_view why = early_end_text(end.stop_reason); !why.empty()) state.output.activity(why);
   state.peer->shutdown(std::chrono::milliseconds(0));
 
   base::Lock lock(state.mutex);

@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -129,6 +130,28 @@ static bool become(const struct identity* who) {
   return syscall(SYS_capset, &header, data) == 0;
 }
 
+static long now_ms(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Connects; looks up from waiting now and then. SO_SNDTIMEO begins anew each time, so it is kept here. */
+static int connect_or_wait(const struct supervisor* self, const struct task* task, uint64_t id, int socket,
+                           const union address* address, socklen_t length) {
+  struct timeval limit = {0, 0};
+  socklen_t size = sizeof limit;
+  getsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, &size);
+  const long most = limit.tv_sec * 1000 + limit.tv_usec / 1000, begin = now_ms();
+  for (;;) {
+    if (connect(socket, &address->any, length) == 0) return 0;
+    if (errno != EINTR) return errno;
+    if (ioctl(self->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) != 0) _exit(0); /* nobody waits any more */
+    if (interrupted(task)) return EINTR;
+    if (most && now_ms() - begin >= most) return address->any.sa_family == AF_UNIX ? EAGAIN : EINPROGRESS;
+  }
+}
+
 /* In a child of ours: connects, and answers. */
 static _Noreturn void serve(const struct supervisor* self, const struct task* task, uint64_t id, int socket,
                             const union address* address, socklen_t length) {
@@ -144,10 +167,7 @@ static _Noreturn void serve(const struct supervisor* self, const struct task* ta
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of ids clears it */
     sigprocmask(SIG_UNBLOCK, &alarm, NULL);
     setitimer(ITIMER_REAL, &often, NULL);
-    do {
-      error = connect(socket, &address->any, length) == 0 ? 0 : errno;
-      if (error == EINTR && ioctl(self->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) != 0) _exit(0);
-    } while (error == EINTR && !interrupted(task));
+    error = connect_or_wait(self, task, id, socket, address, length);
   }
   struct seccomp_notif_resp answer = {.id = id, .error = -error};
   ioctl(self->listener, SECCOMP_IOCTL_NOTIF_SEND, &answer); /* fails when the caller was killed */

@@ -182,9 +182,9 @@ class Walk {
       const bool in_reach = !checkout.empty() && std::any_of(roots_.begin(), roots_.end(), [&](const auto& root) {
         return path_within(checkout, root);
       });
-      if (is_file(own + "/config.worktree")) paths_.push_back(own + "/config.worktree");
+      paths_.push_back(own + "/config.worktree");
       if (in_reach && checkout != workspace_ + "/.git") continue;
-      for (const char* name : {"/commondir", "/config.worktree"}) paths_.push_back(own + name);
+      paths_.push_back(own + "/commondir");
     }
     if (all && found.size() <= most_repositories) return;
     paths_.resize(before);

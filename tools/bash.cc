@@ -100,6 +100,11 @@ agent::ToolOutcome BashTool::run(const Json& arguments, agent::ToolContext& cont
   facts["mode"] = sandbox::mode_name(escalation->policy.mode);
   facts["escalated"] = escalation->escalated;
   if (!escalation->outcome.empty()) facts["escalation"] = escalation->outcome;
+  if (const auto now = sandbox::canonical_path(*workdir); !now || *now != *workdir) {
+    return could_not_run(
+        {base::ErrorCode::busy, *workdir + " changed while the user was asked; the command was not run", {}},
+        std::move(facts));
+  }
 
   sandbox::ShellRequest request;
   request.command = command;

@@ -127,6 +127,18 @@ TEST_CASE("run shows failures and denials, also when an update was folded into i
   CHECK(run.activity == "* touch x\n  [sandbox: file access denied under read-only mode]\n* write y\n  failed: no\n");
 }
 
+TEST_CASE("run says why an answer ended early") {
+  const std::vector<std::pair<std::string, std::string>> words = {{"max_tokens", "output limit"},
+                                                                  {"max_turn_requests", "step limit"},
+                                                                  {"refusal", "content filter"},
+                                                                  {"end_turn", ""}};
+  for (const auto& [reason, word] : words) {
+    const Run run = drive([&why = reason](FakeServer&, base::Reply reply) { reply.result(ended(why)); });
+    INFO(reason << ": " << run.activity);
+    CHECK((word.empty() ? run.activity.empty() : run.activity.find(word) != std::string::npos));
+  }
+}
+
 TEST_CASE("run says once that the sandbox cannot hold everything") {
   const Run run = drive([](FakeServer& server, base::Reply reply) {
     for (const char* how : {"full", "partial (metadata changes not covered)", "partial (metadata changes not covered)"})

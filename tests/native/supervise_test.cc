@@ -648,11 +648,15 @@ def late(*_): raise Late
 signal.signal(signal.SIGALRM, late); signal.setitimer(signal.ITIMER_REAL, 0.2)
 try: connect("full")
 except Late: print("late")
+signal.setitimer(signal.ITIMER_REAL, 0)
+s = socket.socket(socket.AF_UNIX); s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, 300000))
+try: s.connect("full")
+except BlockingIOError: print("timed out")
 sys.stdout.flush()
 if os.fork() == 0: connect("full")
 )",
                              python);
-  CHECK(run.outcome.out == "late\n");
+  CHECK(run.outcome.out == "late\ntimed out\n");
   CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(5));
 }
 

@@ -333,10 +333,12 @@ TEST_CASE("config of a worktree elsewhere is not laid down, also where there was
   const Words absent = world.guarded().absent;
   CHECK(std::count(absent.begin(), absent.end(), config) == 1);
   CHECK_FALSE(world.written(config));
+  CHECK_FALSE(world.written(world.ws + "/.git/worktrees/inside/config.worktree"));
   for (const std::string backend : {"bwrap", "landlock"}) {
     if (!test::usable(backend)) continue;
     for (const std::string& way :
          {std::string("echo n > .git/worktrees/feature/config.worktree"),
+          std::string("echo n > .git/worktrees/inside/config.worktree"),
           "g -C " + feature + " config --worktree core.editor n",
           std::string(
               "mkdir p && echo n > p/config.worktree; mv -T .git/worktrees/feature o; mv -T p .git/worktrees/feature"),

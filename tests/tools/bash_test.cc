@@ -107,6 +107,27 @@ TEST_CASE("bash: the granted retry is grounded and runs wider") {
   CHECK_FALSE(bench.asked.at(1).grounded);
 }
 
+TEST_CASE("bash: a folder that is turned while the user is asked does not take the grant elsewhere") {
+  Bench bench(Mode::read_only);
+  const test::Folder other;
+  std::filesystem::create_directory(bench.cwd + "/wd");
+  const auto approval = std::make_shared<agent::ApprovalService>(agent::ApprovalPolicy::ask);
+  bench.tool = tools::make_bash_tool(
+      std::make_shared<sandbox::ShellExecutor>(test::shell_options(), std::make_shared<test::FakeSandbox>(fake(ran))),
+      approval);
+  approval->add_answerer([&](agent::Session&, const agent::ApprovalRequest&, std::stop_token) {
+    std::filesystem::remove(bench.cwd + "/wd");
+    std::filesystem::create_directory_symlink(other.path(), bench.cwd + "/wd");
+    return std::optional(ApprovalOutcome::allowed_once);
+  });
+  Json arguments = widen;
+  arguments["workdir"] = "wd";
+  const auto outcome = bench.bash("touch made", arguments);
+  CHECK(outcome.is_error);
+  CHECK(has(outcome.content, "changed while the user was asked; the command was not run"));
+  CHECK_FALSE(std::filesystem::exists(other / "made"));
+}
+
 TEST_CASE("bash: the user's no is for this command and nothing runs") {
   Bench bench(Mode::read_only, std::make_shared<test::FakeSandbox>(fake(ran)), ApprovalOutcome::rejected);
   const auto outcome = bench.bash("touch made", widen);
