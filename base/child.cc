@@ -222,6 +222,7 @@ Result<std::unique_ptr<Child>> Child::start(const ChildOptions& options) {
   std::vector<std::string> args{"call-init", "--control", std::to_string(control_target), "--status",
                                 std::to_string(status_target)};
   if (options.launcher_status) args.insert(args.end(), {"--pass", std::to_string(launcher_target)});
+  if (options.user_namespace) args.emplace_back("--user-namespace");
   if (options.supervision) {
     args.insert(args.end(), {"--pass", std::to_string(socket_target), "--listener", std::to_string(listener_target)});
     for (const auto& [option, paths] :

@@ -49,6 +49,7 @@ struct ChildOptions {
   std::string call_init;                                 // absolute path of the helper
   bool launcher_status = false;  // also open child_launcher_status for a launcher's status pipe (landlock-run)
   std::optional<Supervision> supervision;  // also open child_listener_socket
+  bool user_namespace = false;             // of its own with all ids of ours: call-init --user-namespace
   // stdin is /dev/null, 1 and 2 are pipes; with this they are the caller's (confine, run by hand).
   bool inherit_stdio = false;
 };

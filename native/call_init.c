@@ -1,8 +1,8 @@
 /* call-init: the reaper of one command. Started by the agent for every command, confined or not; includes nothing of
  * ours.
  *
- *   call-init --control FD --status FD [--pass FD]... [--listener FD [--root|--keep|--absent|--open|--own|--quiet|--socket
- *             PATH]...] -- ARGV...
+ *   call-init --control FD --status FD [--pass FD]... [--user-namespace] [--listener FD [--root|--keep|--absent|--open|
+ *             --own|--quiet|--socket PATH]...] -- ARGV...
  *
  * What it is: a single-threaded, unconfined process that runs ARGV as its direct child, is the child subreaper of
  * whatever that starts (daemons included), and ends all of it when its control pipe says so. It is no sandbox and has
@@ -11,6 +11,10 @@
  * The child gets: 0, 1, 2 and the passed descriptors as they are, nothing else; the environment and the working
  * directory call-init was started with; its own session and group (no controlling terminal); default signals and an
  * empty mask; SIGKILL if call-init itself is killed. ARGV[0] with a slash is run as it is, else looked up in PATH.
+ *
+ * --user-namespace: ARGV starts in a user namespace of its own that has the ids of ours, with every capability there and
+ * none outside. A sandbox runner that root starts can thus leave root its rights over files of every owner. Needs
+ * CAP_SETUID and CAP_SETGID.
  *
  * --listener: the end of a socket on which a launcher further down sends the listener of its filter; from then on
  * call-init answers it (supervise.h). --root and so on: the lists of its policy.
@@ -23,8 +27,8 @@
  * Other bytes are ignored.
  *
  * Status, one record a line:
- *   F <step> <errno>  ARGV could not be started; step is one of subreaper, signals, sockets, fork, exec.
- *                     Nothing follows.
+ *   F <step> <errno>  ARGV could not be started; step is one of subreaper, signals, sockets, fork, ids,
+ *                     exec. Nothing follows.
  *   S                 the child has been exec'd.
  *   L                 the listener came: what is denied is told.
  *   D <what> <path>   a change that the policy denies and the user could have made. At most 64, each once; control
@@ -43,13 +47,14 @@
  * them all.
  *
  * Exit: 0; 125 with one line on stderr when called wrongly; 127 after F. Facts: prctl(2), pidfd_open(2), proc(5),
- * waitid(2).
+ * waitid(2), user_namespaces(7).
  */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -58,6 +63,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -143,7 +149,9 @@ static void tell_denied(const char* what, const char* path) {
 
 static int usage(const char* what) {
   fprintf(stderr,
-          "call-init: %s; usage: call-init --control FD --status FD [--pass FD]... [--listener FD] -- ARGV...\n", what);
+          "call-init: %s; usage: call-init --control FD --status FD [--pass FD]... [--user-namespace] [--listener FD] "
+          "-- ARGV...\n",
+          what);
   return usage_exit;
 }
 
@@ -463,8 +471,8 @@ static void watch(int control) {
   }
 }
 
-/* In the child, which shares our memory until it execs: system calls only. */
-static _Noreturn void become(char** argv, pid_t parent, volatile int* error) {
+/* In the child, which may share our memory until it execs: system calls only. Returns why it could not. */
+static int become(char** argv, pid_t parent) {
   struct sigaction standard;
   memset(&standard, 0, sizeof standard);
   standard.sa_handler = SIG_DFL;
@@ -473,7 +481,7 @@ static _Noreturn void become(char** argv, pid_t parent, volatile int* error) {
   }
   setsid();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(127);
+  if (getppid() != parent) return ESRCH;
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
@@ -482,15 +490,79 @@ static _Noreturn void become(char** argv, pid_t parent, volatile int* error) {
   } else {
     execvp(argv[0], argv);
   }
-  *error = errno;
-  _exit(127);
+  return errno;
+}
+
+/* Gives the user namespace of `pid` the ids of ours under their own numbers. `name`: "uid_map" or "gid_map". */
+static bool map_ids(pid_t pid, const char* name) {
+  char ours[4096], theirs[4096], path[48];
+  size_t length = 0;
+  if (!proc_dir || !read_proc(getpid(), name, ours, sizeof ours)) return false;
+  for (char* line = ours; *line;) {
+    unsigned first, above, count;
+    int end = 0;
+    if (sscanf(line, "%u %u %u%n", &first, &above, &count, &end) != 3) break;
+    const int n = snprintf(theirs + length, sizeof theirs - length, "%u %u %u\n", first, first, count);
+    if (n < 0 || length + (size_t)n >= sizeof theirs) return false;
+    length += (size_t)n;
+    line += end;
+  }
+  snprintf(path, sizeof path, "%d/%s", (int)pid, name);
+  const int fd = openat(dirfd(proc_dir), path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool written = write(fd, theirs, length) == (ssize_t)length;
+  const int error = errno;
+  close(fd);
+  errno = error;
+  return written;
+}
+
+/* Where a child of vfork() would hold us until its exec, one that waits for its ids tells us through a socket: the error
+ * of its exec, or nothing when that closed the socket. */
+static int start_in_user_namespace(char** argv) {
+  int ends[2], error = 0;
+  char go = 0;
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return fail_start("fork", errno);
+  const pid_t self = getpid();
+  child = (pid_t)syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0);
+  if (child == 0) {
+    close(ends[0]);
+    if (read(ends[1], &go, 1) == 1) {
+      error = become(argv, self);
+      if (write(ends[1], &error, sizeof error) < 0) _exit(126);
+    }
+    _exit(127);
+  }
+  error = errno;
+  close(ends[1]);
+  if (child < 0) {
+    close(ends[0]);
+    return fail_start("fork", error);
+  }
+  errno = ENOSYS; /* no /proc */
+  const char* step = "ids";
+  error = map_ids(child, "uid_map") && map_ids(child, "gid_map") ? 0 : errno;
+  if (!error) {
+    step = "exec";
+    if (write(ends[0], &go, 1) != 1 || read(ends[0], &error, sizeof error) < 0) error = errno;
+  }
+  close(ends[0]);
+  if (error) {
+    waitpid(child, NULL, 0);
+    return fail_start(step, error);
+  }
+  say("S", 0, false);
+  return 0;
 }
 
 static int start(char** argv) {
   static volatile int error;
   const pid_t self = getpid();
   child = vfork();
-  if (child == 0) become(argv, self, &error);
+  if (child == 0) {
+    error = become(argv, self);
+    _exit(127);
+  }
   if (child < 0) return fail_start("fork", errno);
   if (error) {
     waitpid(child, NULL, 0);
@@ -559,12 +631,18 @@ static struct path_list* list_of(const char* option) {
 
 int main(int argc, char** argv) {
   int keep[max_pass + 3], kept = 0, pass[max_pass], passed = 0, control = -1, i = 1;
+  bool user_namespace = false;
   for (; i < argc && strcmp(argv[i], "--") != 0; i += 2) {
     struct path_list* list = list_of(argv[i]);
     if (list) {
       if (!list->items) list->items = calloc((size_t)argc, sizeof *list->items);
       if (!list->items || i + 1 >= argc) return usage("a path is missing");
       list->items[list->count++] = argv[i + 1];
+      continue;
+    }
+    if (strcmp(argv[i], "--user-namespace") == 0) {
+      user_namespace = true;
+      --i;
       continue;
     }
     const int fd = number_of(argv[i + 1]);
@@ -613,7 +691,7 @@ int main(int argc, char** argv) {
   supervisor.ours = held_by_descendant;
   if (!remember_sockets(&supervisor.sockets)) return fail_start("sockets", errno);
 
-  const int failed = start(command);
+  const int failed = user_namespace ? start_in_user_namespace(command) : start(command);
   if (failed) return failed;
 
   /* Whoever reads the child's pipes waits for their last writer, which must not be us. */

@@ -44,11 +44,12 @@ std::optional<Backend> parse_backend(std::string_view name) {
 
 // Settled once per verdict.
 struct Verdict {
-  std::optional<Backend> backend;  // empty: none is usable
-  int abi = 0;                     // of Landlock; 0: the launcher cannot enforce it here
-  bool listener = false;           // its filter can have a listener
-  std::string bwrap;               // where it was found
-  std::vector<std::string> lines;  // one per backend tried
+  std::optional<Backend> backend;   // empty: none is usable
+  int abi = 0;                      // of Landlock; 0: the launcher cannot enforce it here
+  bool listener = false;            // its filter can have a listener
+  std::string bwrap;                // where it was found
+  std::vector<std::string> rights;  // that root keeps on bwrap
+  std::vector<std::string> lines;   // one per backend tried
 };
 
 class LocalSandbox final : public Sandbox {
@@ -77,8 +78,7 @@ class LocalSandbox final : public Sandbox {
     if (below_any(options_.host.config_dir, *roots)) make_folder(options_.host.config_dir);
     auto guarded = protected_paths(policy, *roots, options_.host);
     if (!guarded) return tl::unexpected(guarded.error());
-    ProfileInput input{policy,         *roots, cwd, options_.host, {}, false, argv, read_only_paths(*guarded, *roots),
-                       guarded->absent};
+    ProfileInput input{policy, *roots, cwd, options_.host, {}, false, argv, {}, guarded->absent};
     input.closed = guarded->closed;
     input.open = guarded->open;
     return confine_backend(std::move(input), *guarded, stop);
@@ -134,6 +134,7 @@ class LocalSandbox final : public Sandbox {
       verdict.bwrap = *found;
       break;
     }
+    verdict.rights = rights_over_files();
     for (const std::string& name : options_.chain.empty() ? platform_chain(current_platform()) : options_.chain) {
       const auto backend = parse_backend(name);
       if (!backend) {
@@ -141,11 +142,17 @@ class LocalSandbox final : public Sandbox {
         continue;
       }
       auto works = try_backend(*backend, verdict, probe, stop);
+      if (!works && works.error().code != ErrorCode::cancelled && backend == Backend::bwrap &&
+          !verdict.rights.empty()) {
+        verdict.rights.clear();
+        works = try_backend(*backend, verdict, probe, stop);
+      }
       if (!works && works.error().code == ErrorCode::cancelled) return tl::unexpected(works.error());
       if (works) {
         verdict.backend = backend;
         const Enforcement holds = enforcement(*backend, verdict, Mode::workspace_write);
         verdict.lines.push_back(name + ": works" + (holds.coverage == Coverage::full ? "" : ", " + to_string(holds)) +
+                                (root_is_bare(*backend, verdict) ? ", without root's rights over others' files" : "") +
                                 (supervised(*backend, verdict) ? ", denials observed" : ", denials read from texts"));
         break;
       }
@@ -175,7 +182,8 @@ class LocalSandbox final : public Sandbox {
         [&](const Policy& policy, const std::vector<std::string>& roots, const std::string& cwd,
             const std::vector<std::string>& argv) {
           const ProfileInput input{policy, roots, cwd, probe.host, {}, false, argv, {}};
-          return Launch{backend_argv(backend, found, input), supervision(backend, found, input)};
+          return Launch{backend_argv(backend, found, input), supervision(backend, found, input),
+                        in_user_namespace(backend, found)};
         },
         stop);
   }
@@ -185,6 +193,7 @@ class LocalSandbox final : public Sandbox {
     switch (backend) {
       case Backend::bwrap:
         if (launcher_inside(verdict)) input.launcher = options_.launcher;
+        input.capabilities = verdict.rights;
         return bwrap_argv(verdict.bwrap, input);
       case Backend::landlock:
         input.launcher = options_.launcher;
@@ -197,6 +206,14 @@ class LocalSandbox final : public Sandbox {
 
   // ABI 1 forbids every rename between folders, inside the workspace too, which breaks git, npm and tar.
   static bool launcher_inside(const Verdict& verdict) { return verdict.abi >= 2; }
+
+  static bool in_user_namespace(Backend backend, const Verdict& verdict) {
+    return backend == Backend::bwrap && !verdict.rights.empty();
+  }
+
+  static bool root_is_bare(Backend backend, const Verdict& verdict) {
+    return backend == Backend::bwrap && geteuid() == 0 && verdict.rights.empty();
+  }
 
   static bool supervised(Backend backend, const Verdict& verdict) {
     return verdict.listener &&
@@ -231,18 +248,19 @@ class LocalSandbox final : public Sandbox {
   }
 
   base::Result<ConfinedArgv> confine_backend(ProfileInput input, const Protected& guarded, std::stop_token stop) {
-    const auto find_sockets = [&](bool capabilities) {
+    const auto find_paths = [&](bool capabilities) {
+      input.read_only = read_only_paths(guarded, input.roots, capabilities);
       input.masked = control_sockets(input.policy.sockets, options_.host.socket_variables, capabilities);
     };
     if (!options_.runner_command.empty()) {
-      find_sockets(false);
+      find_paths(false);
       return confine_with_custom_runner(input);
     }
     auto verdict = settle(stop);
     if (!verdict) return tl::unexpected(verdict.error());
     if (!verdict->backend) return base::fail(ErrorCode::sandbox_unavailable, unavailable_text(*verdict));
     const bool alone = verdict->backend == Backend::landlock;
-    find_sockets(alone);
+    find_paths(alone || in_user_namespace(*verdict->backend, *verdict));
     input.ask_connect = alone && supervised(Backend::landlock, *verdict) && !input.masked.none();
     auto confined = confine_with(*verdict, input);
     if (confined) limit_to(*verdict, input, guarded, confined->enforcement);
@@ -340,6 +358,7 @@ class LocalSandbox final : public Sandbox {
                                                       "); write them to a file and run that");
     confined.backend = backend_name(backend);
     confined.supervision = supervision(backend, verdict, own);
+    confined.user_namespace = in_user_namespace(backend, verdict);
     confined.enforcement = enforcement(backend, verdict, input.policy.mode);
     return confined;
   }
@@ -360,12 +379,13 @@ class LocalSandbox final : public Sandbox {
     return confined;
   }
 
-  // A path that a command without capabilities cannot reach is held by the folder that stops it: bwrap cannot mount on
+  // A path that a command cannot reach, with root's capabilities or without, is held by the folder that stops it: bwrap cannot mount on
   // the path itself, and the command could open the folder and then reach it.
-  static std::vector<std::string> read_only_paths(const Protected& guarded, const std::vector<std::string>& roots) {
+  static std::vector<std::string> read_only_paths(const Protected& guarded, const std::vector<std::string>& roots,
+                                                  bool capabilities) {
     std::vector<std::string> paths;
     for (const std::string& path : guarded.kept) {
-      const std::string closed = first_closed_folder(path);
+      const std::string closed = first_closed_folder(path, capabilities);
       const std::string& held = closed.empty() ? path : closed;
       const bool root = std::any_of(roots.begin(), roots.end(), [&](const auto& r) { return path_within(r, held); });
       if (!root && std::find(paths.begin(), paths.end(), held) == paths.end()) paths.push_back(held);

@@ -45,8 +45,11 @@ struct ProfileInput {
   std::vector<std::string> read_only{};
   std::vector<std::string> absent{};          // names that must not be made
   std::vector<std::string> closed{}, open{};  // as in Protected
-  ControlSockets masked{};                    // on bwrap by mounts
-  bool ask_connect = false;                   // Landlock alone: the supervisor keeps them out of reach
+  // bwrap: what root keeps, in a user namespace that is there already and has all ids. None: bwrap makes its own, with
+  // one id.
+  std::vector<std::string> capabilities{};
+  ControlSockets masked{};   // on bwrap by mounts
+  bool ask_connect = false;  // Landlock alone: the supervisor keeps them out of reach
 };
 // Of the host's /dev, what a command may write to.
 std::vector<std::string> writable_devices(Mode mode);

@@ -1,6 +1,9 @@
 #include "sandbox/probe.h"
 
 #include <fcntl.h>
+#if defined(__linux__)
+#include <linux/capability.h>
+#endif
 #include <poll.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -8,6 +11,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <fstream>
 
 #include "base/child.h"
 #include "base/fd.h"
@@ -91,6 +95,29 @@ int landlock_abi() {
 #endif
 }
 
+std::vector<std::string> rights_over_files() {
+  std::vector<std::string> rights;
+#if defined(__linux__)
+  constexpr std::pair<unsigned, const char*> of_root[] = {
+      {CAP_CHOWN, "CAP_CHOWN"},   {CAP_DAC_OVERRIDE, "CAP_DAC_OVERRIDE"},
+      {CAP_FOWNER, "CAP_FOWNER"}, {CAP_FSETID, "CAP_FSETID"},
+      {CAP_KILL, "CAP_KILL"},     {CAP_SETGID, "CAP_SETGID"},
+      {CAP_SETUID, "CAP_SETUID"}};
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct held[2]{};
+  if (::geteuid() != 0 || ::syscall(SYS_capget, &header, held) != 0) return rights;
+  const auto has = [&](unsigned capability) { return (held[capability / 32].effective >> (capability % 32) & 1) != 0; };
+  if (!has(CAP_SETUID) || !has(CAP_SETGID)) return rights;
+  std::ifstream map("/proc/self/uid_map");
+  std::uint64_t first = 0, above = 0, count = 0, ids = 0;
+  while (map >> first >> above >> count) ids += count;
+  if (ids < 2) return rights;
+  for (const auto& [capability, name] : of_root)
+    if (has(capability)) rights.emplace_back(name);
+#endif
+  return rights;
+}
+
 base::Result<Captured> run_captured(const ProbeOptions& options, const Launch& launch, std::stop_token stop) {
   if (options.timeout <= std::chrono::milliseconds::zero())
     return base::fail(base::ErrorCode::sandbox_unavailable,
@@ -98,6 +125,7 @@ base::Result<Captured> run_captured(const ProbeOptions& options, const Launch& l
   base::ChildOptions child_options;
   child_options.argv = launch.argv;
   child_options.supervision = launch.supervision;
+  child_options.user_namespace = launch.user_namespace;
   child_options.env = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"LC_ALL", "C"}};
   child_options.cwd = "/";
   child_options.call_init = options.call_init;

@@ -24,6 +24,7 @@ struct ProbeOptions {
 struct Launch {
   std::vector<std::string> argv;
   std::optional<base::Supervision> supervision{};
+  bool user_namespace = false;
 };
 
 // Wraps a command under a policy the way the backend would for a real call.
@@ -35,6 +36,11 @@ base::Result<void> probe_backend(const ProbeOptions& options, const Wrap& wrap, 
 
 // The Landlock ABI of the running kernel; 0 when it has none or it is switched off.
 int landlock_abi();
+
+// Of the capabilities for files and ids (capabilities(7)), by name, those that this process has and can leave to a
+// command in a user namespace of its own, which needs the right to map all its ids there. None for an ordinary user,
+// and where root's is the only id.
+std::vector<std::string> rights_over_files();
 
 struct Captured {
   int exit_code = -1;  // -1: killed, timed out or not started

@@ -82,9 +82,13 @@ std::vector<std::string> writable_devices(Mode mode) {
 }
 
 std::vector<std::string> bwrap_argv(const std::string& bwrap, const ProfileInput& input) {
-  std::vector<std::string> argv{bwrap,           "--unshare-user",       "--unshare-pid", "--unshare-ipc",
-                                "--unshare-uts", "--unshare-cgroup-try", "--cap-drop",    "ALL",
-                                "--new-session", "--die-with-parent"};
+  std::vector<std::string> argv{bwrap};
+  if (input.capabilities.empty()) argv.emplace_back("--unshare-user");
+  append(argv, {"--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL"});
+  for (const std::string& capability : input.capabilities) append(argv, {"--cap-add", capability});
+  // Its last use is the launcher's: without it the bounding set stays full.
+  if (!input.capabilities.empty() && !input.launcher.empty()) append(argv, {"--cap-add", "CAP_SETPCAP"});
+  append(argv, {"--new-session", "--die-with-parent"});
   append(argv, {"--ro-bind", "/", "/", "--dev", "/dev", "--tmpfs", "/dev/shm", "--remount-ro", "/dev"});
   append(argv, {"--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"});
   if (exists("/proc/sysrq-trigger")) append(argv, {"--ro-bind", "/proc/sysrq-trigger", "/proc/sysrq-trigger"});

@@ -40,7 +40,7 @@ class Collector {
     const auto target = canonical_target(path);
     if (!target) {
       // What is behind a folder that is closed to us cannot be told, and a command could open it.
-      const auto closed = canonical_path(first_closed_folder(path));
+      const auto closed = canonical_path(first_closed_folder(path, true));
       if (closed) keep(*closed);
       return true;
     }

@@ -54,6 +54,7 @@ struct ConfinedArgv {
   std::vector<std::string> roots;  // writable_roots of the policy, for only_outside_roots and TMPDIR
   // Present: denials are observed by call-init, and the signatures above are not used.
   std::optional<base::Supervision> supervision;
+  bool user_namespace = false;  // to be started in one of its own with all ids
 };
 
 class Sandbox {

@@ -97,6 +97,7 @@ base::Result<Start> start_child(const ShellExecutor& shell, Sandbox* sandbox, co
     options.argv = start.confined->argv;
     options.launcher_status = start.confined->status != StatusChannel::none;
     options.supervision = start.confined->supervision;
+    options.user_namespace = start.confined->user_namespace;
   }
   if (stop.stop_requested()) return base::fail(base::ErrorCode::cancelled, "cancelled before the command was started");
   options.env = shell.child_environment(policy, start.confined ? start.confined->roots : std::vector<std::string>{});

@@ -157,7 +157,7 @@ bool is_socket(const struct stat& info) { return S_ISSOCK(info.st_mode) || S_ISF
 
 bool connectable(const std::string& path, const struct stat& info, bool capabilities) {
   if (!is_socket(info)) return false;
-  if (geteuid() == 0 && !capabilities) return first_closed_folder(path).empty() && permitted(info, 2);
+  if (geteuid() == 0 && !capabilities) return first_closed_folder(path, false).empty() && permitted(info, 2);
   return faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0;
 }
 
@@ -239,13 +239,13 @@ Variables read_socket_variables() {
   return variables;
 }
 
-std::string first_closed_folder(const std::string& path) {
+std::string first_closed_folder(const std::string& path, bool capabilities) {
   for (auto end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const auto slash = end == std::string::npos ? path.rfind('/') : path.rfind('/', end - 1);
     const std::string folder = slash == 0 ? "/" : path.substr(0, slash);
     struct stat info {};
-    const bool open = geteuid() == 0 ? stat(folder.c_str(), &info) == 0 && permitted(info, 1)
-                                     : faccessat(AT_FDCWD, folder.c_str(), X_OK, AT_EACCESS) == 0;
+    const bool open = geteuid() == 0 && !capabilities ? stat(folder.c_str(), &info) == 0 && permitted(info, 1)
+                                                      : faccessat(AT_FDCWD, folder.c_str(), X_OK, AT_EACCESS) == 0;
     if (!open) return folder;
     if (end == std::string::npos) return {};
   }
@@ -271,7 +271,7 @@ ControlSockets control_sockets(const SocketRules& rules, const Variables& variab
     struct stat info {};
     if (!path || lstat(path->c_str(), &info) != 0) continue;
     if (S_ISDIR(info.st_mode)) {
-      if (!capabilities && !first_closed_folder(*path).empty()) continue;
+      if (!first_closed_folder(*path, capabilities).empty()) continue;
       Listing listing;
       list(*path, 1, capabilities, listing);
       if (!listing.others && !listing.sockets.empty()) add(found.folders, *path);

@@ -37,8 +37,9 @@ struct ControlSockets {
 // Canonical, existing, and open to a process of this user; `capabilities`: to one that keeps root's over files, too.
 ControlSockets control_sockets(const SocketRules& rules, const Variables& variables, bool capabilities);
 
-// The first folder on the way to `path` (canonical) that a process of this user which has no capabilities cannot pass:
-// what root loses in a user namespace of its own. "" when it gets there. A mount on what cannot be reached fails.
-std::string first_closed_folder(const std::string& path);
+// The first folder on the way to `path` (canonical) that a process of this user cannot pass, "" when it gets there;
+// `capabilities` as above: root without them has lost what a user namespace with one id takes. A mount on what cannot be
+// reached fails.
+std::string first_closed_folder(const std::string& path, bool capabilities);
 
 }  // namespace sandbox

@@ -64,8 +64,6 @@ KNOWN = (
 
     Known("Landlock alone has no private terminals", ("terminal-by-script", "terminal-changed", "terminal-of-ones-own"), "landlock"),
     Known("Landlock alone has no private shared memory", ("shared-memory", "shared-memory-changed", "python-multiprocessing"), "landlock"),
-    Known("on bwrap root has no rights over files of other owners", ("files-of-another-owner",), "bwrap", "workspace-write",
-          "root"),
     Known("bwrap takes 9000 arguments at most", ("many-arguments",), "bwrap"),
     Known("/proc/self cannot be written, so no user namespace either", ("own-name", "user-namespace")),
 )

@@ -71,6 +71,37 @@ TEST_CASE("the command sees a clean world") {
   CHECK(outcome.err == "e\n");
 }
 
+TEST_CASE("a command in a user namespace of its own has the ids of the agent and no right outside, or does not start") {
+  auto options =
+      test::bash("cat /proc/self/uid_map; grep CapEff /proc/self/status; unshare -m true || hostname changed");
+  options.user_namespace = true;
+  std::ifstream map("/proc/self/uid_map");
+  const std::string ours{std::istreambuf_iterator<char>(map), {}};
+  const auto outcome = run(options);
+  if (geteuid() != 0) {
+    REQUIRE(outcome.exit.start_failure);
+    CHECK(outcome.exit.start_failure->error_number == EPERM);
+    CHECK(outcome.out.empty());
+    return;
+  }
+  INFO(outcome.out << outcome.err);
+  REQUIRE_FALSE(outcome.exit.start_failure);
+  unsigned long first = 0, above = 0, count = 0, inner_first = 0, inner_above = 0, inner_count = 0;
+  std::istringstream(ours) >> first >> above >> count;
+  std::istringstream(outcome.out) >> inner_first >> inner_above >> inner_count;
+  CHECK(inner_first == first);
+  CHECK(inner_above == first);
+  CHECK(inner_count == count);
+  CHECK(outcome.err.empty());  // its own mounts are its own
+  options.argv = {"/bin/sh", "-c", "echo x > /proc/sys/kernel/hostname; mount -t tmpfs none /mnt"};
+  CHECK(run(options).exit.exit_code != 0);
+  options.argv = {"/nonexistent/command"};
+  const auto missing = run(options);
+  REQUIRE(missing.exit.start_failure);
+  CHECK(missing.exit.start_failure->step == StartFailure::Step::exec_command);
+  CHECK(missing.exit.start_failure->error_number == ENOENT);
+}
+
 TEST_CASE("a name without a slash is looked up in the child's own PATH") {
   test::Folder folder;
   std::ofstream(folder / "tool") << "#!/bin/sh\necho found\n";

@@ -80,6 +80,7 @@ Outcome run_confined(const sandbox::ConfinedArgv& confined, const std::string& c
   base::ChildOptions options;
   options.argv = confined.argv;
   options.supervision = confined.supervision;
+  options.user_namespace = confined.user_namespace;
   options.env = {{"PATH", "/usr/sbin:/usr/bin:/sbin:/bin"}, {"LC_ALL", "C"}, {"TMPDIR", "/tmp"}};
   options.cwd = cwd;
   options.call_init = base::helper_path("call-init").value();
@@ -145,6 +146,38 @@ TEST_CASE("what the policy allows works, and nothing else changes") {
       for (const char* name : {"new", "d", "g", "r", "m"}) CHECK_FALSE(fs::exists(world.out + "/" + name));
       CHECK_FALSE(fs::exists("/var/tmp/acp-escape"));
       CHECK(fs::hard_link_count(world.out + "/f") == 1);
+    }
+  }
+}
+
+TEST_CASE("root works on files of other owners in the workspace, and on none outside") {
+  if (geteuid() != 0) {
+    WARN("skipped: only root has rights over files of other owners");
+    return;
+  }
+  for (const std::string& backend : backends()) {
+    DYNAMIC_SECTION(backend) {
+      World world;
+      fs::create_directories(world.ws + "/theirs");
+      test::put(world.ws + "/theirs/f", "ORIG");
+      for (const std::string& path : {world.ws + "/theirs/f", world.ws + "/theirs", world.out + "/f", world.out})
+        REQUIRE(chown(path.c_str(), 1234, 1234) == 0);
+      REQUIRE(chmod((world.ws + "/theirs").c_str(), 0700) == 0);
+      auto box = sandbox::make_local_sandbox(options_for(backend));
+      const auto done = world.run(
+          *box, Mode::workspace_write,
+          "echo more >> theirs/f && chmod 600 theirs/f && chown 4321 theirs/f && mv theirs/f g; "
+          "echo n > " +
+              world.out + "/f; chmod 777 " + world.out + "/f; rm -f " + world.out + "/f; chown 0 " + world.out + "/f");
+      INFO(done.err);
+      struct stat info {};
+      REQUIRE(stat((world.ws + "/g").c_str(), &info) == 0);
+      CHECK(info.st_uid == 4321);
+      CHECK(test::slurp(world.ws + "/g") == "ORIGmore\n");
+      REQUIRE(stat((world.out + "/f").c_str(), &info) == 0);
+      CHECK(info.st_uid == 1234);
+      CHECK((info.st_mode & 0777) != 0777);
+      CHECK(test::slurp(world.out + "/f") == "ORIG");
     }
   }
 }

@@ -83,6 +83,18 @@ TEST_CASE("read-only grants /dev/null and no other device of the host") {
   for (const char* shared : {"/dev", "/dev/shm", "/dev/pts", "/dev/ptmx"}) CHECK(wide.count(shared) == 0);
 }
 
+TEST_CASE("what root keeps comes with no user namespace of bwrap's own, and the launcher can give up the rest") {
+  ProfileInput input = input_for(Mode::read_only, "/usr", {"/root", "", ""});
+  input.capabilities = {"CAP_CHOWN", "CAP_KILL"};
+  Words argv = sandbox::bwrap_argv("/usr/bin/bwrap", input);
+  argv.resize(11);
+  CHECK(argv == Words{"/usr/bin/bwrap", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+                      "--cap-drop", "ALL", "--cap-add", "CAP_CHOWN", "--cap-add", "CAP_KILL"});
+  input.launcher = "/x/landlock-run";
+  CHECK(values(sandbox::bwrap_argv("/usr/bin/bwrap", input), "--cap-add") ==
+        std::set<std::string>{"CAP_CHOWN", "CAP_KILL", "CAP_SETPCAP"});
+}
+
 TEST_CASE("the bwrap profile, word by word") {
   test::Folder folder;
   ProfileInput input = input_for(Mode::workspace_write, folder.path(), {"/root", "", ""});
