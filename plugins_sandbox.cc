@@ -131,8 +131,14 @@ agent::Plugin sandbox_policy() {
     defaults.workspace_root = read_root(config, context);
     defaults.protect = read_protect(config);
     defaults.sockets = read_sockets(config);
-    return [defaults](Services& services) -> base::Result<void> {
-      services.policy = defaults;
+    return [defaults, written = config.strings("writable", {})](Services& services) -> base::Result<void> {
+      agent::PolicyDefaults complete = defaults;
+      for (const std::string& folder : written) {
+        auto path = sandbox::further_folder(folder, services.host);
+        if (!path) return tl::unexpected(path.error());
+        complete.writable.push_back(std::move(*path));
+      }
+      services.policy = std::move(complete);
       return {};
     };
   };

@@ -54,6 +54,7 @@ sandbox::Policy policy_of(const PolicyDefaults& defaults, std::string workspace_
   policy.workspace_root = std::move(workspace_root);
   policy.protect = defaults.protect;
   policy.sockets = defaults.sockets;
+  policy.writable = defaults.writable;
   return policy;
 }
 

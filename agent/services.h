@@ -26,6 +26,7 @@ struct PolicyDefaults {
   std::string workspace_root;
   std::optional<std::vector<std::string>> protect;  // absent: the default list
   sandbox::SocketRules sockets{};
+  std::vector<std::string> writable{};  // further folders
 };
 // What a call gets under these defaults.
 sandbox::Policy policy_of(const PolicyDefaults& defaults, std::string workspace_root);

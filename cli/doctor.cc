@@ -73,6 +73,9 @@ std::string root_warnings(const sandbox::Policy& policy, const sandbox::Host& ho
   const base::Result<std::vector<std::string>> roots = sandbox::writable_roots(policy, host);
   if (!roots) return text + "  warning: " + roots.error().message + "\n";
   for (const std::string& root : *roots) text += fmt::format("  writable: {}\n", root);
+  for (const std::string& path : policy.writable)
+    if (std::none_of(roots->begin(), roots->end(), [&](const auto& root) { return sandbox::path_within(path, root); }))
+      text += fmt::format("  warning: {} of `writable` is not there, so it is not writable: make the folder\n", path);
   const auto guarded = sandbox::protected_paths(policy, *roots, host);
   if (!guarded) text += "  warning: " + guarded.error().message + "\n";
   if (guarded) {

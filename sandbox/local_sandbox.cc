@@ -328,10 +328,12 @@ class LocalSandbox final : public Sandbox {
                             "`protect` needs bwrap: Landlock alone cannot keep paths inside a writable root read-only");
         }
         for (const std::string& path : options_.host.own_files) {
-          if (input.roots.empty() || !path_within(path, input.roots.front())) continue;
+          const bool workspace = !input.roots.empty() && path_within(path, input.roots.front());
+          if (!workspace && !below_any(path, input.policy.writable)) continue;
           return base::fail(ErrorCode::sandbox_unavailable,
-                            "the agent's own file " + path +
-                                " lies in the workspace and Landlock alone cannot protect it: "
+                            "the agent's own file " + path + " lies in " +
+                                (workspace ? "the workspace" : "a folder of `writable`") +
+                                " and Landlock alone cannot protect it: "
                                 "install the agent elsewhere, or install bubblewrap");
         }
         confined.denial_signatures = {{"permission denied", false}};

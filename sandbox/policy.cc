@@ -191,11 +191,32 @@ base::Result<std::vector<std::string>> writable_roots(const Policy& policy, cons
   // A name below a writable folder is a command's to turn into a link: what it leads to then is not what was meant.
   const std::string chosen = canonical_or_empty(host.tmpdir);
   if (!covered(chosen) && !covered(host.tmpdir) && acceptable_temp(chosen, host)) roots.push_back(chosen);
+  for (const std::string& path : policy.writable)
+    if (!covered(path) && canonical_or_empty(path) == path && is_directory(path)) roots.push_back(path);
   if (!policy.worktree.empty() && linked_worktree(*workspace) == policy.worktree) {
     for (const std::string& folder : worktree_roots(policy.worktree))
       if (!covered(folder) && canonical_or_empty(folder) == folder) roots.push_back(folder);
   }
   return roots;
+}
+
+base::Result<std::string> further_folder(const std::string& written, const Host& host) {
+  const auto refuse = [&](const std::string& why) {
+    return base::fail(base::ErrorCode::invalid_argument, "the writable folder " + written + " " + why);
+  };
+  const bool below_home = written.starts_with("~/");
+  if (below_home && host.home.empty()) return refuse("cannot be found, because there is no home folder");
+  const std::string path = below_home ? host.home + written.substr(1) : written;
+  if (path.empty() || path.front() != '/') return refuse("is neither an absolute path nor one below ~/");
+  auto target = canonical_target(path);
+  if (!target) return refuse("cannot be used: " + target.error().message);
+  const std::string home = canonical_or_empty(host.home);
+  if (*target == "/" || (!home.empty() && path_within(home, *target)))
+    return refuse("is too wide: name the folders in it that commands must write");
+  if (kernel_folder(*target)) return refuse("belongs to the kernel");
+  if (!host.state_dir.empty() && path_within(*target, host.state_dir)) return refuse("holds the agent's own state");
+  if (canonical_path(*target) && !is_directory(*target)) return refuse("is no folder");
+  return target;
 }
 
 std::optional<std::string> state_below_roots(const std::vector<std::string>& roots, const Host& host) {

@@ -27,6 +27,7 @@ struct Policy {
   // Workspace-relative paths kept read-only in workspace-write; absent: the default list of protect.h.
   std::optional<std::vector<std::string>> protect;
   SocketRules sockets;
+  std::vector<std::string> writable{};  // further folders for workspace-write, each as further_folder() gave it
   // linked_worktree(workspace_root) as it was when the session began, "" = none. Its repository's folders for commits
   // are writable too, for as long as the same still holds.
   std::string worktree;
@@ -52,10 +53,15 @@ base::Result<std::string> canonical_target(const std::string& absolute_path);
 bool path_within(std::string_view path, std::string_view root);  // both canonical; true for the root itself
 
 // One world: every backend profile and the in-process fence take their writable set from here.
-// read-only: none. workspace-write: workspace root (first), /tmp, $TMPDIR, of a linked worktree what its commits write;
-// canonical, existing, deduplicated; /tmp and $TMPDIR are dropped if missing, `/`, $HOME, or an ancestor of the agent's
-// state. A workspace root of `/` is refused (sandbox_unavailable). danger-full-access never comes here.
+// read-only: none. workspace-write: workspace root (first), /tmp, $TMPDIR, the policy's further folders, of a linked
+// worktree what its commits write; canonical, existing, deduplicated; /tmp and $TMPDIR are dropped if missing, `/`,
+// $HOME, or an ancestor of the agent's state, a further folder if missing or no longer where it was. A workspace root of `/` is refused (sandbox_unavailable). danger-full-access never comes here.
 base::Result<std::vector<std::string>> writable_roots(const Policy& policy, const Host& host);
+// A folder that the operator adds to the writable ones, "/absolute" or "~/below/home", made canonical as far as it
+// exists, once: a command that later plants a link on the way there gains nothing. Refused with what to do
+// (invalid_argument): what no command should write as a whole, `/`, the home folder or one above it, /proc, /sys, /dev,
+// the agent's state.
+base::Result<std::string> further_folder(const std::string& written, const Host& host);
 // The state folder when it lies below a writable root: a backend must re-bind it read-only or refuse.
 std::optional<std::string> state_below_roots(const std::vector<std::string>& roots, const Host& host);
 // The TMPDIR a child gets: kept if in the set, else /tmp.

@@ -54,6 +54,20 @@ for name, where, env in CONTROL:
                          env=env))
 
 
+def behind_another_owners_door(w):
+    serving("r/docker.sock")(w)
+    os.chmod(w.base + "/r/docker.sock", 0o600)
+    os.chown(w.base + "/r/docker.sock", 1234, 1234)
+    os.chown(w.base + "/r", 1234, 1234)
+    os.chmod(w.base + "/r", 0o700)
+
+
+# Root gets through every door, with the capability it keeps inside.
+CASES.append(refused("control-socket-of-another-owner", '"$ATTACK" connect "$BASE/r/docker.sock"', REACHED,
+                     setup=behind_another_owners_door, users=("root",),
+                     env=lambda w: {"DOCKER_HOST": f"unix://{w.base}/r/docker.sock"}))
+
+
 def tmux(w):
     w.note["tmux"] = f"/tmp/attack-{w.unique}/tmux-{w.own_uid}"
     serving(w.note["tmux"] + "/default")(w)

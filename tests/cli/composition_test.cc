@@ -212,6 +212,10 @@ TEST_CASE("protect and sockets: absent is the default, a list replaces, kinds ar
   CHECK(defaults.sockets.masked.size() == 7);
   CHECK(with("protect: []").protect == Texts{});
   CHECK(with("protect: [a/b]").protect == Texts{"a/b"});
+  CHECK(with("writable: [/usr/lib, /var/tmp/not-there]").writable == Texts{"/usr/lib", "/var/tmp/not-there"});
+  CHECK_THAT(
+      texts(compose("- id: policy\n  name: sandbox-policy\n  config: {writable: [/var/tmp, /]}\n" + rest)).front(),
+      Catch::Contains("the writable folder / is too wide"));
   const auto sockets = with("sockets: {allow: [docker, x11], deny: [ssh-agent, /run/x.sock]}").sockets;
   CHECK(sockets.masked.size() == 7);
   CHECK(std::find(sockets.masked.begin(), sockets.masked.end(), sandbox::SocketKind::docker) == sockets.masked.end());

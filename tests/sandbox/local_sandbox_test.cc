@@ -182,6 +182,41 @@ TEST_CASE("root works on files of other owners in the workspace, and on none out
   }
 }
 
+TEST_CASE("a folder that the operator adds is written by commands, what is beside it is not") {
+  for (const std::string& backend : backends()) {
+    DYNAMIC_SECTION(backend) {
+      World world;
+      fs::create_directories(world.out + "/cache");
+      auto box = sandbox::make_local_sandbox(options_for(backend));
+      Policy policy = world.policy(Mode::workspace_write);
+      policy.writable = {world.out + "/cache"};
+      const std::string script = "echo y > " + world.out + "/cache/made; chmod 600 " + world.out +
+                                 "/cache/made; echo n > " + world.out + "/cache/../f";
+      auto confined = box->confine({"/bin/bash", "-c", script}, policy, world.ws, never);
+      REQUIRE(confined);
+      const auto done = run_confined(*confined, world.ws);
+      INFO(done.err);
+      CHECK(test::slurp(world.out + "/cache/made") == "y\n");
+      CHECK(test::slurp(world.out + "/f") == "ORIG");
+      policy.mode = Mode::read_only;
+      confined = box->confine({"/bin/bash", "-c", script}, policy, world.ws, never);
+      REQUIRE(confined);
+      run_confined(*confined, world.ws);
+      CHECK(fs::file_size(world.out + "/cache/made") == 2);
+
+      auto options = options_for(backend);
+      options.host.own_files = {world.out + "/cache/acp-agent"};
+      test::put(world.out + "/cache/acp-agent", "program");
+      policy.mode = Mode::workspace_write;
+      confined = sandbox::make_local_sandbox(options)->confine(
+          {"/bin/bash", "-c", "echo n > " + world.out + "/cache/acp-agent"}, policy, world.ws, never);
+      if (confined) run_confined(*confined, world.ws);
+      CHECK(confined.has_value() == (backend == "bwrap"));
+      CHECK(test::slurp(world.out + "/cache/acp-agent") == "program");
+    }
+  }
+}
+
 TEST_CASE("/tmp is one and the same for calls and the host") {
   for (const std::string& backend : backends()) {
     DYNAMIC_SECTION(backend) {

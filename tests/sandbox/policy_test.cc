@@ -112,6 +112,42 @@ TEST_CASE("roots are canonical, existing and said once") {
   CHECK(sandbox::writable_roots(workspace(root), {"/tmp", "", ""}).value() == Roots{folder / "ws"});
 }
 
+TEST_CASE("folders that the operator adds are writable, and a link that is planted later adds nothing") {
+  test::Folder folder;
+  for (const char* name : {"ws", "home/.npm", "home/state", "cache/a", "elsewhere"})
+    fs::create_directories(folder / name);
+  std::ofstream(folder / "file") << "x";
+  const Host host{folder / "home", "", folder / "home/state"};
+  CHECK(sandbox::further_folder("~/.npm", host).value() == folder / "home/.npm");
+  CHECK(sandbox::further_folder(folder / "cache/./a/", host).value() == folder / "cache/a");
+  CHECK(sandbox::further_folder("~/later/on", host).value() == folder / "home/later/on");
+  for (const std::string& path :
+       {std::string(), std::string("relative"), std::string("~"), std::string("~/"), std::string("~other/x"),
+        std::string("/"), folder.path(), folder / "home/.npm/..", folder / "home/state", folder / "home/state/x",
+        folder / "file", std::string("/proc/self"), std::string("/dev"), std::string("/sys"),
+        std::string("/tmp/\0x", 7)}) {
+    INFO(path);
+    const auto refused = sandbox::further_folder(path, host);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == base::ErrorCode::invalid_argument);
+  }
+  CHECK_FALSE(sandbox::further_folder("~/x", {"", "", ""}));
+
+  auto policy = workspace(folder / "ws");
+  policy.writable = {folder / "cache", folder / "cache/a", folder / "missing", folder / "ws"};
+  const Roots wide{folder / "ws", "/tmp", folder / "cache"};
+  CHECK(sandbox::writable_roots(policy, host).value() == wide);
+  policy.writable = {folder / "cache/a", folder / "cache"};
+  CHECK(sandbox::writable_roots(policy, host).value() ==
+        Roots{folder / "ws", "/tmp", folder / "cache/a", folder / "cache"});
+  // A command could write `cache`.
+  fs::remove_all(folder / "cache/a");
+  fs::create_directory_symlink(folder / "elsewhere", folder / "cache/a");
+  CHECK(sandbox::writable_roots(policy, host).value() == wide);
+  policy.mode = Mode::read_only;
+  CHECK(sandbox::writable_roots(policy, host).value().empty());
+}
+
 TEST_CASE("a workspace root that is no place to work is refused with what to do") {
   test::Folder folder;
   std::ofstream(folder / "file") << "x";
