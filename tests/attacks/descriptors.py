@@ -64,7 +64,12 @@ def bounding(w):
     return int(w.note["status"]["CapBnd"], 16) & ~0xfb and "bounding set " + w.note["status"]["CapBnd"]
 
 
+def users_of_the_host(w):
+    return w.done.out.strip() in ("", os.readlink("/proc/self/ns/user")) and "the command is in the host's user namespace"
+
+
 CASES += [
+    refused("user-namespace-of-the-host", "readlink /proc/self/ns/user", users_of_the_host, runners=("bwrap",)),
     refused("descriptors-of-the-command", "", more_descriptors, wrap=leaking, drive=observe),
     refused("launcher-descriptors-of-the-command", "", more_descriptors, wrap=leaking, drive=observe, via="launcher",
             runners=("landlock",)),
