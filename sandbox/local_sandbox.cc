@@ -319,9 +319,8 @@ class LocalSandbox final : public Sandbox {
         if (auto state = state_below_roots(input.roots, input.host)) {
           return base::fail(ErrorCode::sandbox_unavailable,
                             "the agent's state folder " + *state +
-                                " lies below the writable root and Landlock alone cannot "
-                                "protect it: set XDG_STATE_HOME to a folder outside " +
-                                input.policy.workspace_root);
+                                " lies below a writable folder and Landlock alone cannot "
+                                "protect it: set XDG_STATE_HOME to a folder outside the workspace and `writable`");
         }
         if (input.policy.protect && !input.policy.protect->empty() && input.policy.mode == Mode::workspace_write) {
           return base::fail(ErrorCode::sandbox_unavailable,
